@@ -9,8 +9,14 @@ from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, assert_little_moved,
 from tests.browser.test_transcribe import download, take
 
 
-def test_a_recording_its_transcript_and_the_forms_are_there_in_the_other_language(
-    open_page: OpenPage,
+def in_chinese(page: Page, section: str) -> None:
+    """Changes the language, and waits for the section that was open."""
+    page.get_by_role("button", name="简体中文").click()
+    expect(page.get_by_role("tab", name=section, exact=True)).to_have_attribute("aria-selected", "true")
+
+
+def test_recordings_transcripts_models_and_the_forms_are_there_in_the_other_language(
+    open_page: OpenPage, demo_speech: Path
 ) -> None:
     page = open_page()
     page.locator("#memory-per_device_train_batch_size input").fill("3")
@@ -19,38 +25,12 @@ def test_a_recording_its_transcript_and_the_forms_are_there_in_the_other_languag
     expect(page.locator("#fit-command textarea")).to_have_value(re.compile("whisper-large-v3"))
     show_tab(page, "train")
     page.locator("#train-run_name input").fill("my-voice")
+
     show_tab(page, "playground")
     take(page, "Kitchen light")
     page.locator("#transcribe-start").click()
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
     text = page.locator("#transcript textarea").input_value()
-
-    page.get_by_role("button", name="简体中文").click()
-    expect(page.get_by_role("tab", name="转写").first).to_have_attribute("aria-selected", "true")
-    expect(page.locator("#transcript textarea")).to_have_value(text)
-    expect(page.locator("#transcript-facts")).to_contain_text("语言")
-    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
-    page.locator("#transcript-segments [data-correct]").click()
-    page.locator("#transcript-segments textarea.correction").first.fill("turn on the cellar light")
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("cellar.*ten minutes"))
-    page.locator("#transcribe-start").click()  # the recording itself is there, too
-    expect(page.locator("#transcript textarea")).to_have_value(text)
-
-    show_tab(page, "train")
-    expect(page.locator("#train-run_name input")).to_have_value("my-voice")
-    show_tab(page, "memory")
-    expect(page.locator("#fit-hours input")).to_have_value("12")
-    expect(page.locator("#fit-verdict")).to_contain_text("10 到 50 小时")
-    page.get_by_role("tab").filter(has_text="估算").first.click()
-    expect(page.locator("#memory-per_device_train_batch_size input")).to_have_value("3")
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
-
-
-def test_what_is_being_corrected_is_there_in_the_other_language(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    take(page, "Kitchen light")
-    page.locator("#transcribe-start").click()
-    expect(page.locator("#transcript-downloads a")).to_have_count(5)
     page.get_by_role("button", name="Correct the text").click()
     page.locator("#transcript-segments textarea.correction").first.fill("turn on the cellar light")
     corrected = re.compile("cellar.*ten minutes")
@@ -62,22 +42,6 @@ def test_what_is_being_corrected_is_there_in_the_other_language(open_page: OpenP
     expect(page.locator("#transcript-downloads a").nth(1)).not_to_have_attribute("href", before)
     assert "cellar" in download(page, "SRT")
 
-    in_chinese(page, "一段录音")
-    expect(page.locator("#transcript textarea")).to_have_value(corrected)
-    expect(page.locator("#transcript-segments .said").first).to_contain_text("cellar")
-    assert "cellar" in download(page, "SRT")
-
-
-def in_chinese(page: Page, section: str) -> None:
-    """Changes the language, and waits for the section that was open."""
-    page.get_by_role("button", name="简体中文").click()
-    expect(page.get_by_role("tab", name=section, exact=True)).to_have_attribute("aria-selected", "true")
-
-
-def test_many_files_and_models_side_by_side_are_there_in_the_other_language(
-    open_page: OpenPage, demo_speech: Path
-) -> None:
-    page = open_page("playground")
     page.get_by_role("tab", name="Many files", exact=True).click()
     samples = demo_speech / "samples"
     page.locator("#many-files input[type=file]").set_input_files(
@@ -93,6 +57,7 @@ def test_many_files_and_models_side_by_side_are_there_in_the_other_language(
     expect(page.locator("#compare-table tbody tr")).to_contain_text("9.1 %")
 
     in_chinese(page, "并排比较")
+    expect(page.get_by_role("tab", name="转写").first).to_have_attribute("aria-selected", "true")
     expect(page.locator("#compare-table tbody tr")).to_contain_text("演示模型")
     expect(page.locator("#compare-table tbody tr")).to_contain_text("9.1 %")
     expect(page.locator("#compare-download a")).to_have_count(1)
@@ -108,12 +73,41 @@ def test_many_files_and_models_side_by_side_are_there_in_the_other_language(
     page.locator("#many-start").click()  # the recordings themselves are there, too
     expect(page.locator("#many-status")).to_contain_text("已完成 2 个录音中的 2 个。")
 
+    page.get_by_role("tab", name="一段录音", exact=True).click()
+    expect(page.locator("#transcript textarea")).to_have_value(corrected)
+    expect(page.locator("#transcript-segments .said").first).to_contain_text("cellar")
+    assert "cellar" in download(page, "SRT")
+    expect(page.locator("#transcript-facts")).to_contain_text("语言")
+    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
+    page.locator("#transcribe-start").click()
+    expect(page.locator("#transcript textarea")).to_have_value(text)
+    page.locator("#transcript-segments [data-correct]").click()
+    page.locator("#transcript-segments textarea.correction").first.fill("turn on the cellar light")
+    expect(page.locator("#transcript textarea")).to_have_value(corrected)
 
-def test_what_was_said_is_there_in_the_other_language_and_can_be_heard_again(open_page: OpenPage) -> None:
+    show_tab(page, "train")
+    expect(page.locator("#train-run_name input")).to_have_value("my-voice")
+    show_tab(page, "memory")
+    expect(page.locator("#fit-hours input")).to_have_value("12")
+    expect(page.locator("#fit-verdict")).to_contain_text("10 到 50 小时")
+    page.get_by_role("tab").filter(has_text="估算").first.click()
+    expect(page.locator("#memory-per_device_train_batch_size input")).to_have_value("3")
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
+
+
+def test_what_was_said_is_there_when_the_page_comes_back_and_can_be_heard_again(open_page: OpenPage) -> None:
     page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
     page.get_by_role("tab", name="Live", exact=True).click()
     page.get_by_role("button", name="Start listening").click()
     text, settled = page.locator("#live .live-text"), page.locator("#live [data-live=settled]")
+    expect(text).to_contain_text("kitchen")
+    page.reload()
+    expect(settled).to_contain_text("kitchen")
+    expect(page.locator("#live [data-live=toggle]")).to_have_text("Start listening")
+    expect(page.locator("#live-downloads a")).to_have_count(5)
+    expect(page.locator("#live-again")).to_be_visible()
+
+    page.get_by_role("button", name="Start listening").click()
     expect(settled).to_contain_text("ten minutes")
 
     in_chinese(page, "实时")  # while they speak: what was said until then is heard, and goes over
@@ -132,7 +126,9 @@ def test_what_was_said_is_there_in_the_other_language_and_can_be_heard_again(ope
     expect(settled).to_contain_text("ten minutes")
 
 
-def test_a_page_that_is_loaded_again_is_as_it_was_and_another_tab_begins_anew(open_page: OpenPage) -> None:
+def test_a_page_that_is_loaded_again_is_as_it_was_and_begins_anew_in_another_tab_or_with_another_server(
+    open_page: OpenPage,
+) -> None:
     page = open_page("train")
     page.locator("#train-run_name input").fill("my-voice")
     show_tab(page, "playground")
@@ -160,46 +156,26 @@ def test_a_page_that_is_loaded_again_is_as_it_was_and_another_tab_begins_anew(op
     expect(page.locator("#transcript-segments [data-correct]")).to_have_attribute("aria-pressed", "false")
 
     other = page.context.new_page()
-    other.goto(page.url)
+    other.goto(f"{page.url}&per_device_train_batch_size=3&lora_r=4")
     expect(other.locator("#memory-parts table")).to_be_visible()
     show_tab(other, "train")
     expect(other.locator("#train-run_name input")).to_have_value("")
+    show_tab(other, "memory")
+    size = other.locator("#memory-per_device_train_batch_size input")
+    command = other.locator("#memory-command textarea")
+    expect(size).to_have_value("3")
+    size.fill("5")
+    expect(command).to_have_value(re.compile("train_batch_size 5"))
+    other.reload()  # what was changed after a link had filled it stays
+    expect(command).to_have_value(re.compile("train_batch_size 5"))
+    expect(size).to_have_value("5")
+    assert_little_moved(other)
+
     page.goto(page.url)
     expect(page.locator("#memory-parts table")).to_be_visible()
     show_tab(page, "train")
     expect(page.locator("#train-run_name input")).to_have_value("")
 
-
-def test_who_loads_the_page_again_while_they_speak_has_what_was_heard_until_then(open_page: OpenPage) -> None:
-    page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
-    page.get_by_role("tab", name="Live", exact=True).click()
-    page.get_by_role("button", name="Start listening").click()
-    expect(page.locator("#live .live-text")).to_contain_text("kitchen")
-    page.reload()
-    expect(page.locator("#live [data-live=settled]")).to_contain_text("kitchen")
-    expect(page.locator("#live [data-live=toggle]")).to_have_text("Start listening")
-    expect(page.locator("#live-downloads a")).to_have_count(5)
-    expect(page.locator("#live-again")).to_be_visible()
-
-
-def test_what_was_changed_after_a_link_had_filled_it_stays_when_the_page_is_loaded_again(
-    open_page: OpenPage,
-) -> None:
-    page = open_page()
-    page.goto(f"{page.url}&per_device_train_batch_size=3&lora_r=4")
-    size = page.locator("#memory-per_device_train_batch_size input")
-    expect(size).to_have_value("3")
-    size.fill("5")
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 5"))
-    page.reload()
-    command = page.locator("#memory-command textarea")
-    expect(command).to_have_value(re.compile("train_batch_size 5"))
-    expect(size).to_have_value("5")
-    assert_little_moved(page)
-
-
-def test_a_page_that_another_server_had_kept_begins_anew(open_page: OpenPage) -> None:
-    page = open_page("train")
     page.locator("#train-run_name input").fill("my-voice")
     page.add_init_script(
         """const kept = JSON.parse(sessionStorage.getItem('studio-kept'));
@@ -210,39 +186,36 @@ def test_a_page_that_another_server_had_kept_begins_anew(open_page: OpenPage) ->
     show_tab(page, "train")
     expect(page.locator("#train-run_name input")).to_have_value("")
 
-
-def test_a_browser_that_keeps_nothing_shows_the_page_all_the_same(open_page: OpenPage) -> None:
-    page = open_page("train")
-    page.add_init_script(
+    # A browser that keeps nothing shows the page all the same.
+    other.add_init_script(
         """Object.defineProperty(window, 'sessionStorage', {
           get() { throw new DOMException('Access is denied', 'SecurityError'); },
         });"""
     )
-    page.reload()
-    expect(page.locator("#memory-parts table")).to_be_visible()
-    page.get_by_role("button", name="繁體中文").click()
-    expect(page.locator("html")).to_have_attribute("lang", "zh-TW")
-    expect(page.locator("#memory-verdict")).to_contain_text("放得下")
+    other.reload()
+    expect(other.locator("#memory-parts table")).to_be_visible()
+    other.get_by_role("button", name="繁體中文").click()
+    expect(other.locator("html")).to_have_attribute("lang", "zh-TW")
+    expect(other.locator("#memory-verdict")).to_contain_text("放得下")
 
 
-def test_what_was_at_work_does_not_begin_again_when_the_page_is_loaded_again(open_page: OpenPage) -> None:
+def test_what_is_at_work_begins_again_in_the_other_language_and_not_when_the_page_is_loaded_again(
+    open_page: OpenPage,
+) -> None:
     page = open_page("playground")
     take(page, "Long")
-    page.locator("#transcribe-start").click()
-    expect(page.locator("#transcribe-status .bar-text")).to_be_visible()
-    page.reload()
-    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
-    expect(page.locator("#transcribe-cancel")).to_be_disabled()
-    expect(page.locator("#transcribe-status .bar-text")).to_have_count(0)
-
-
-def test_what_is_at_work_begins_again_in_the_other_language(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    take(page, "Long")
-    page.locator("#transcribe-start").click()
-    expect(page.locator("#transcribe-status .bar-text")).to_be_visible()
+    start, bar = page.locator("#transcribe-start"), page.locator("#transcribe-status .bar-text")
+    start.click()
+    expect(bar).to_be_visible()
     page.get_by_role("button", name="简体中文").click()
     expect(page.get_by_role("tab", name="转写").first).to_have_attribute("aria-selected", "true")
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
     expect(page.locator("#transcript textarea")).to_have_value(re.compile(r"(\w+ ){60}"))
     expect(page.locator("#transcribe-cancel")).to_be_disabled()
+
+    start.click()
+    expect(bar).to_be_visible()
+    page.reload()
+    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
+    expect(page.locator("#transcribe-cancel")).to_be_disabled()
+    expect(bar).to_have_count(0)

@@ -4,40 +4,50 @@ import base64
 import json
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held, wait_until_recorded
 from tests.studio_process import StudioProcess
 
+NOTE_TRACKS = """() => {
+  const ask = navigator.mediaDevices.getUserMedia;
+  navigator.mediaDevices.getUserMedia = async (wanted) => {
+    const stream = await ask(wanted);
+    Object.assign(window, {track: stream.getTracks()[0], began: performance.now()});
+    return stream;
+  };
+}"""
 
-def live_page(open_page: OpenPage) -> Page:
-    """A visitor at Live who says the same again and again.
 
-    A browser that does not get the processor for a moment loses a part of a word; the next time it is there.
-    """
+def test_words_stand_on_the_page_while_they_are_spoken_and_stop_closes_the_microphone_at_once(
+    open_page: OpenPage,
+) -> None:
+    """They say the same again and again: if a part of a word is lost on a busy machine, it comes again."""
     page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
     page.get_by_role("tab", name="Live", exact=True).click()
-    return page
-
-
-def test_words_stand_on_the_page_while_they_are_spoken(open_page: OpenPage) -> None:
-    page = live_page(open_page)
+    live = page.locator("#live")
+    text, settled = live.locator(".live-text"), live.locator("[data-live=settled]")
+    status, files = live.locator("[data-live=status]"), page.locator("#live-downloads a")
     page.get_by_role("button", name="Start listening").click()
-    text = page.locator("#live .live-text")
+    expect(status).to_have_text(re.compile(r"Listening: [1-9]\d* s$"))
+    let_go = held(page, "component_server/", saying="feed")
+    expect(status).to_have_text(re.compile(r"Listening: \d+ s, the text is \d+ s behind"))
+    let_go()
     expect(text).to_contain_text("kitchen light")
-    expect(page.locator("#live [data-live=settled]")).to_contain_text("ten minutes")
-    page.locator("#live").get_by_role("button", name="Stop").click()
-    expect(page.locator("#live-downloads a")).to_have_count(5)
+    expect(settled).to_contain_text("ten minutes")
+    live.get_by_role("button", name="Stop").click()
+    expect(status).to_have_text(re.compile(r"Transcribed: \d+ s"))
+    expect(files).to_have_count(5)
     expect(text).to_contain_text("kitchen light")
-    live = downloaded(page)
+
+    spoken = downloaded(page)
     again = page.get_by_role("button", name="Transcribe the recording again")
     again.click()
     page.wait_for_function(
-        "before => document.querySelector('#live-downloads a[download$=json]').href != before", arg=live
+        "before => document.querySelector('#live-downloads a[download$=json]').href != before", arg=spoken
     )
     whole = json.loads(base64.b64decode(downloaded(page).partition(",")[2]))
-    assert (json.loads(base64.b64decode(live.partition(",")[2]))["engine"], whole["engine"]) == (
+    assert (json.loads(base64.b64decode(spoken.partition(",")[2]))["engine"], whole["engine"]) == (
         "live",
         "transformers",
     )
@@ -47,6 +57,25 @@ def test_words_stand_on_the_page_while_they_are_spoken(open_page: OpenPage) -> N
     page.get_by_role("button", name="Start listening").click()
     expect(again).to_be_hidden()
     expect(text).to_contain_text("kitchen")
+    live.get_by_role("button", name="Stop").click()
+    expect(status).to_have_text(re.compile(r"Transcribed: \d+ s"))
+
+    page.evaluate(NOTE_TRACKS)
+    leaving = page.get_by_role("tab", name="Many files", exact=True)
+    for closing in (live.get_by_role("button", name="Stop"), leaving):
+        let_go = held(page, "component_server/", saying="feed")
+        page.get_by_role("button", name="Start listening").click()
+        expect(status).to_contain_text("Listening")
+        page.wait_for_function("performance.now() - began > 8000")  # saying the clip takes that long
+        closing.click()
+        page.wait_for_function("track.readyState == 'ended'")
+        said = page.evaluate("(performance.now() - began) / 1000")
+        let_go()
+        expect(status).to_have_text(re.compile(r"Transcribed: \d+ s"))
+        expect(files).to_have_count(5)
+        expect(text).to_contain_text(re.compile("kitchen|timer|minutes"))
+        heard = re.search(r"Transcribed: (\d+) s", status.inner_text() or status.text_content() or "")
+        assert heard and 6 <= int(heard[1]) <= said + 0.5
 
 
 def downloaded(page: Page) -> str:
@@ -62,10 +91,18 @@ NOTE_STATUS = """() => {
 """What is told for a moment only is not missed."""
 
 
-def test_who_speaks_with_faster_whisper_is_told_how_far_its_export_is(
+def test_the_end_of_a_recording_starts_its_transcription_and_live_it_is_told_how_far_an_export_is(
     open_page: OpenPage, studio_server: StudioProcess
 ) -> None:
-    page = live_page(open_page)
+    page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
+    audio = page.locator("#transcribe-audio")
+    audio.get_by_role("button", name="Record audio").click()
+    audio.get_by_role("button", name="Record", exact=True).click()
+    wait_until_recorded(audio, 13)  # by then the clip is said once as a whole, wherever it was when one began
+    audio.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen light"))
+
+    page.get_by_role("tab", name="Live", exact=True).click()
     page.locator("button:visible", has_text="Engine").click()
     page.locator("#live-engine input").click()
     page.get_by_role("option", name="faster-whisper").click()
@@ -80,40 +117,6 @@ def test_who_speaks_with_faster_whisper_is_told_how_far_its_export_is(
     assert [path.name for path in (studio_server.home / "models").iterdir()] == ["demo-ct2"]
 
 
-NOTE_TRACKS = """() => {
-  const ask = navigator.mediaDevices.getUserMedia;
-  navigator.mediaDevices.getUserMedia = async (wanted) => {
-    const stream = await ask(wanted);
-    Object.assign(window, {track: stream.getTracks()[0], began: performance.now()});
-    return stream;
-  };
-}"""
-
-
-@pytest.mark.parametrize("leaves", [False, True])
-def test_stop_closes_the_microphone_at_once_and_what_was_said_until_then_is_heard(
-    open_page: OpenPage, leaves: bool
-) -> None:
-    page = live_page(open_page)
-    page.evaluate(NOTE_TRACKS)
-    let_go = held(page, "component_server/", saying="feed")
-    page.get_by_role("button", name="Start listening").click()
-    status = page.locator("#live [data-live=status]")
-    expect(status).to_contain_text("Listening")
-    page.wait_for_function("performance.now() - began > 8000")  # saying the clip takes that long
-    if leaves:
-        page.get_by_role("tab", name="Many files", exact=True).click()
-    else:
-        page.locator("#live").get_by_role("button", name="Stop").click()
-    page.wait_for_function("track.readyState == 'ended'")
-    said = page.evaluate("(performance.now() - began) / 1000")
-    let_go()
-    expect(page.locator("#live-downloads a")).to_have_count(5)
-    expect(page.locator("#live .live-text")).to_contain_text(re.compile("kitchen|timer|minutes"))
-    heard = re.search(r"Transcribed: (\d+) s", status.inner_text() or status.text_content() or "")
-    assert heard and 6 <= int(heard[1]) <= said + 0.5
-
-
 def test_without_a_microphone_the_page_says_what_to_do(open_page: OpenPage) -> None:
     page = open_page("playground", locale="zh-TW")
     missing = "Promise.reject(new DOMException('none', 'NotFoundError'))"
@@ -125,26 +128,3 @@ def test_without_a_microphone_the_page_says_what_to_do(open_page: OpenPage) -> N
     page.evaluate("void delete Crypto.prototype.randomUUID")  # nor is that there then
     page.get_by_role("button", name="開始聆聽").click()
     expect(page.locator("#live [data-live=status]")).to_contain_text("http://localhost")
-
-
-def test_the_end_of_a_recording_starts_its_transcription(open_page: OpenPage) -> None:
-    page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
-    audio = page.locator("#transcribe-audio")
-    audio.get_by_role("button", name="Record audio").click()
-    audio.get_by_role("button", name="Record", exact=True).click()
-    wait_until_recorded(audio, 13)  # by then the clip is said once as a whole, wherever it was when one began
-    audio.get_by_role("button", name="Stop", exact=True).click()
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen light"))
-
-
-def test_what_was_recorded_counts_and_a_text_that_lags_behind_is_said_to(open_page: OpenPage) -> None:
-    page = live_page(open_page)
-    page.get_by_role("button", name="Start listening").click()
-    status = page.locator("#live [data-live=status]")
-    expect(status).to_have_text(re.compile(r"Listening: [1-9]\d* s$"))
-    let_go = held(page, "component_server/", saying="feed")
-    expect(status).to_have_text(re.compile(r"Listening: \d+ s, the text is \d+ s behind"))
-    let_go()
-    expect(page.locator("#live .live-text")).to_contain_text("light")
-    page.locator("#live").get_by_role("button", name="Stop").click()
-    expect(status).to_have_text(re.compile(r"Transcribed: \d+ s"))

@@ -32,10 +32,32 @@ def download(page: Page, name: str) -> str:
     return Path(got.value.path()).read_text(encoding="utf-8")
 
 
-def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_page: OpenPage) -> None:
+AT_ONCE = """() => new MutationObserver((_, observer) => {
+  const button = document.querySelector('#transcript-segments [data-correct]');
+  if (!button) return;
+  observer.disconnect();
+  button.click();
+  const field = document.querySelector('#transcript-segments textarea.correction');
+  field.value = 'turn on the cellar light';
+  field.dispatchEvent(new Event('input', {bubbles: true}));
+}).observe(document.body, {childList: true, subtree: true})"""
+
+
+def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(open_page: OpenPage) -> None:
     page = open_page("playground")
     expect(page.locator("#transcribe-status")).to_contain_text("The transcript will appear here")
+    page.evaluate(AT_ONCE)
     transcribe(page, "Kitchen light")
+    text, said = page.locator("#transcript textarea"), page.locator("#transcript-segments .said")
+    corrections = page.locator("#transcript-segments textarea.correction")
+    expect(text).to_have_value(re.compile("cellar.*ten minutes"))
+    expect(page.locator("#transcribe-cancel")).to_be_disabled()  # all has been answered
+    expect(page.locator("#transcript-segments .wave")).to_be_visible()
+    expect(corrections.first).to_have_value("turn on the cellar light")
+    expect(text).to_have_value(re.compile("cellar"))
+
+    page.locator("#transcribe-start").click()
+    expect(text).to_have_value(re.compile("kitchen light"))
     expect(page.locator(".wave svg")).to_be_visible()
     expect(page.locator(".wave-segment")).to_have_count(2)
     expect(page.locator("#transcript")).to_be_hidden()  # its text stands in the segments
@@ -43,6 +65,7 @@ def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_
     press_and_read(page.get_by_role("button", name="Copy the text"), "Copied")
     assert "kitchen light" in page.evaluate("navigator.clipboard.readText()")
     expect(page.locator(".sureness-legend")).to_contain_text("very unsure < 40 %")
+
     play, speed = page.locator("[data-play]"), page.locator("[data-speed]")
     expect(page.locator("#transcript-segments audio")).to_be_hidden()  # this is its player
     expect(page.locator(".played")).to_have_text("00:00 / 00:04")
@@ -61,26 +84,55 @@ def test_a_click_in_the_picture_plays_and_the_word_that_is_heard_lights_up(open_
     assert page.locator("#transcript-segments audio").evaluate("sound => sound.playbackRate") == 0.5
     assert place >= begin and float(lit.get_attribute("data-until") or "nan") > begin
 
-
-def test_what_a_person_corrects_is_in_the_text_and_in_the_files(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    transcribe(page, "Kitchen light")
-    expect(page.locator(".wave svg")).to_be_visible()
+    # A layout that cannot be costs no correction.
     times = re.findall(r"\d\d:.*-->.*", download(page, "SRT"))
-    page.get_by_role("button", name="Correct the text").click()
-    page.locator("textarea.correction").first.fill("turn on the <b>שלום</b> 👨‍👩‍👧 light")
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("שלום.*👨‍👩‍👧.*timer"))
-    page.get_by_role("button", name="Done correcting").click()
-    expect(page.locator("#transcript-segments .said").first).to_contain_text("<b>שלום</b>")
+    width, link = page.locator("#caption-max_line_width"), page.locator("#transcript-downloads a").nth(1)
+    unfold(page, "Layout of the captions")
+    width.locator("input").fill("0")
+    expect(width).to_contain_text("must be between")
+    correct(page, "turn on the <b>שלום</b> 👨‍👩‍👧 light")
+    expect(text).to_have_value(re.compile("שלום.*👨‍👩‍👧.*timer"))
+    done_correcting(page)
+    expect(said.first).to_contain_text("<b>שלום</b>")
     captions = download(page, "SRT")
     assert "＜b>שלום＜/b> 👨‍👩‍👧" in captions
     assert re.findall(r"\d\d:.*-->.*", captions) == times
-    before = page.locator("#transcript-downloads a").nth(1).get_attribute("href") or ""
+    page.reload()
+    expect(said.first).to_have_text("turn on the <b>שלום</b> 👨‍👩‍👧 light")
+    before = link.get_attribute("href") or ""
     unfold(page, "Layout of the captions")
-    page.locator("#caption-max_line_width input").fill("12")
-    page.locator("#caption-max_line_width input").press("Tab")
-    expect(page.locator("#transcript-downloads a").nth(1)).not_to_have_attribute("href", before)
+    width.locator("input").fill("12")
+    width.locator("input").press("Tab")
+    expect(link).not_to_have_attribute("href", before)
     assert max(map(len, re.findall(r"^[a-z ]+$", download(page, "SRT"), re.M))) <= 12
+
+    # What is corrected again begins with what stands there.
+    correct(page, "")
+    done_correcting(page)
+    expect(corrections).to_have_count(1)
+    page.get_by_role("button", name="Correct the text").click()
+    expect(corrections).to_have_value("set a timer for ten minutes")
+    done_correcting(page)
+    expect(text).to_have_value("set a timer for ten minutes")
+
+    # What was corrected stays when the studio does not take it.
+    page.get_by_role("button", name="Correct the text").click()
+    let_go = held(page, "", saying="attic")
+    corrections.first.fill("turn on the attic light")
+    done_correcting(page)
+    let_go(well=False)
+    page.get_by_role("button", name="Correct the text").click()
+    expect(corrections.first).to_have_value("turn on the attic light")
+
+
+def correct(page: Page, text: str) -> None:
+    """Writes over the first sentence."""
+    page.get_by_role("button", name="Correct the text").click()
+    page.locator("textarea.correction").first.fill(text)
+
+
+def done_correcting(page: Page) -> None:
+    page.get_by_role("button", name="Done correcting").click()
 
 
 @pytest.fixture
@@ -90,109 +142,8 @@ def eleven_minutes(demo_speech: Path, tmp_path: Path) -> Path:
     return save_pcm(np.tile(sound, 8), SAMPLING_RATE, tmp_path / "long.wav")
 
 
-def test_a_long_recording_is_read_while_it_is_heard_and_can_be_cancelled(
-    open_page: OpenPage, eleven_minutes: Path
-) -> None:
-    page = open_page("playground")
-    page.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
-    cancel = page.locator("#transcribe-cancel")
-    expect(cancel).to_be_disabled()
-    page.locator("#transcribe-start").click()
-    status = page.locator("#transcribe-status")
-    expect(status.locator("[role=progressbar]")).to_be_visible()
-    expect(status).to_contain_text(re.compile("Transcribed .* of 10 min.*left", re.S))
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("thursday"))
-    expect(page.locator("#transcript-downloads a")).to_have_count(0)
-    cancel.click()
-    expect(status).to_contain_text("this is the text so far")
-    expect(cancel).to_be_disabled()
-    expect(page.locator("#transcript-downloads a")).to_have_count(5)
-
-
-def test_what_was_shown_comes_back_when_the_next_recording_is_cancelled(
-    open_page: OpenPage, eleven_minutes: Path
-) -> None:
-    page = open_page("playground")
-    transcribe(page, "Kitchen light")
-    expect(page.locator(".wave svg")).to_be_visible()
-    text, times = page.locator("#transcript textarea"), page.locator("#transcript-segments .time")
-    sound, files = page.locator("#transcript-segments audio"), page.locator("#transcript-downloads a")
-
-    def seen() -> list[object]:
-        links = [link.get_attribute("href") for link in files.all()]
-        return [text.input_value(), times.all_inner_texts(), sound.get_attribute("src"), links]
-
-    before = seen()
-    page.locator("#transcribe-audio").get_by_label("Clear").click()
-    page.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
-    page.locator("#transcribe-start").click()
-    expect(text).to_have_value(re.compile("thursday"))
-    expect(files).to_have_count(0)
-    page.locator("#transcribe-cancel").click()
-    expect(page.locator("#transcribe-status")).to_contain_text("What is shown is from before.")
-    expect(files).to_have_count(5)
-    assert seen() == before
-    expect(page.locator(".wave svg")).to_be_visible()
-    page.get_by_role("button", name="Correct the text").click()
-    page.locator("textarea.correction").first.fill("corrected")
-    expect(text).to_have_value(re.compile("corrected"))
-
-
-def test_side_by_side_is_cancelled_in_the_line_and_at_work_and_what_was_shown_stays(
-    open_page: OpenPage, eleven_minutes: Path
-) -> None:
-    others = [open_page("playground") for _ in range(2)]
-    page = open_page("playground")
-    page.get_by_role("tab", name="Side by side", exact=True).click()
-    expect(page.locator("#compare-models")).to_contain_text("Demo model")
-    start, cancel = page.locator("#compare-start"), page.locator("#compare-cancel")
-    status, row = page.locator("#compare-status"), page.locator("#compare-table tbody tr")
-    page.get_by_role("button", name="Kitchen light", exact=True).last.click()
-    start.click()
-    expect(row).to_contain_text("kitchen")
-    page.locator("#compare-audio").get_by_label("Clear").click()
-    page.locator("#compare-audio input[type=file]").set_input_files(eleven_minutes)
-    start.click()
-    expect(status).to_contain_text("Transcribing …")
-    cancel.click()
-    expect(status).to_contain_text("What is shown is from before.")
-    for other in others:
-        other.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
-        other.locator("#transcribe-start").click()
-        expect(other.locator("#transcript-segments .time").first).to_be_visible()
-    start.click()
-    expect(status).to_contain_text("One visitor is ahead of you")
-    cancel.click()
-    expect(status).to_contain_text("Cancelled before it began.")
-    expect(cancel).to_be_disabled()
-    expect(row).to_contain_text("kitchen")
-    expect(page.locator("#compare-download a")).to_have_count(1)
-    for other in others:
-        other.locator("#transcribe-cancel").click()
-        expect(other.locator("#transcribe-status")).to_contain_text("this is the text so far")
-
-
-def test_who_waits_for_others_sees_their_place_and_gets_a_text_of_their_own(open_page: OpenPage) -> None:
-    others = [open_page("playground") for _ in range(3)]
-    last = open_page("playground")
-    for page, sample in [*((page, "Long") for page in others), (last, "Kitchen light")]:
-        take(page, sample)
-    for page in others:
-        page.locator("#transcribe-start").click()
-    for page in others:
-        expect(page.locator("#transcribe-status")).not_to_contain_text("will appear here")
-    last.locator("#transcribe-start").click()
-    status = last.locator("#transcribe-status")
-    expect(status).to_contain_text("2 visitors are ahead of you.")
-    others[0].locator("#transcribe-cancel").click()
-    expect(status).to_contain_text("One visitor is ahead of you: you are next.")
-    others[1].locator("#transcribe-cancel").click()
-    expect(last.locator("#transcript textarea")).to_have_value(re.compile("kitchen light.*ten minutes"))
-    expect(others[2].locator("#transcript textarea")).to_have_value(re.compile("thursday"))
-
-
-def test_models_stand_side_by_side_with_their_errors(
-    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path
+def test_models_stand_side_by_side_visitors_wait_in_line_and_what_was_shown_outlasts_what_is_cancelled(
+    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path, eleven_minutes: Path
 ) -> None:
     shutil.copytree(demo_model, studio_server.home / "models" / "twin")
     page = open_page("playground")
@@ -204,18 +155,99 @@ def test_models_stand_side_by_side_with_their_errors(
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Kitchen light", exact=True).last.click()
     page.locator("#compare-reference textarea").fill("turn on the kitchen lamp set a timer for ten minutes")
-    page.locator("#compare-start").click()
-    rows = page.locator("#compare-table tbody tr")
-    expect(rows).to_have_count(2)
-    expect(rows.first.locator("mark")).to_contain_text("light")
-    expect(rows.first).to_contain_text("9.1 %")
+    start, cancel = page.locator("#compare-start"), page.locator("#compare-cancel")
+    status, rows = page.locator("#compare-status"), page.locator("#compare-table tbody tr")
+    start.click()
+
+    def assert_compared() -> None:
+        expect(rows).to_have_count(2)
+        expect(rows.first.locator("mark")).to_contain_text("light")
+        expect(rows.first).to_contain_text("9.1 %")
+        expect(page.locator("#compare-download a")).to_have_count(1)
+
+    assert_compared()
     assert "alignment" in page.evaluate(
         "atob(document.querySelector('#compare-download a').href.split(',')[1])"
     )
+    page.locator("#compare-audio").get_by_label("Clear").click()
+    page.locator("#compare-audio input[type=file]").set_input_files(eleven_minutes)
+
+    new, known, last = (open_page("playground") for _ in range(3))
+    new.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
+    expect(new.locator("#transcribe-cancel")).to_be_disabled()
+    transcribe(known, "Kitchen light")
+    expect(known.locator(".wave svg")).to_be_visible()
+    text, times = known.locator("#transcript textarea"), known.locator("#transcript-segments .time")
+    sound, files = known.locator("#transcript-segments audio"), known.locator("#transcript-downloads a")
+
+    def seen() -> list[object]:
+        links = [link.get_attribute("href") for link in files.all()]
+        return [text.input_value(), times.all_inner_texts(), sound.get_attribute("src"), links]
+
+    before = seen()
+    known.locator("#transcribe-audio").get_by_label("Clear").click()
+    known.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
+    take(last, "Kitchen light")
+
+    # Two are at work, and can be read meanwhile.
+    new.locator("#transcribe-start").click()
+    expect(new.locator("#transcribe-status [role=progressbar]")).to_be_visible()
+    known.locator("#transcribe-start").click()
+    expect(new.locator("#transcribe-status")).to_contain_text(
+        re.compile("Transcribed .* of 10 min.*left", re.S)
+    )
+    expect(new.locator("#transcript textarea")).to_have_value(re.compile("thursday"))
+    expect(new.locator("#transcript-downloads a")).to_have_count(0)
+    expect(text).to_have_value(re.compile("thursday"))
+    expect(files).to_have_count(0)
+
+    start.click()
+    expect(status).to_contain_text("One visitor is ahead of you")
+    cancel.click()
+    expect(status).to_contain_text("Cancelled before it began.")
+    expect(cancel).to_be_disabled()
+    assert_compared()
+    start.click()
+    expect(status).to_contain_text("One visitor is ahead of you")
+    last.locator("#transcribe-start").click()
+    expect(last.locator("#transcribe-status")).to_contain_text("2 visitors are ahead of you.")
+
+    new.locator("#transcribe-cancel").click()
+    expect(last.locator("#transcribe-status")).to_contain_text("One visitor is ahead of you: you are next.")
+    expect(new.locator("#transcribe-status")).to_contain_text("this is the text so far")
+    expect(new.locator("#transcribe-cancel")).to_be_disabled()
+    expect(new.locator("#transcript-downloads a")).to_have_count(5)
+    expect(status).to_contain_text("Transcribing …")
+
+    known.locator("#transcribe-cancel").click()
+    expect(last.locator("#transcript textarea")).to_have_value(re.compile("kitchen light.*ten minutes"))
+    cancel.click()
+    expect(status).to_contain_text("What is shown is from before.")
+    assert_compared()
+    expect(known.locator("#transcribe-status")).to_contain_text("What is shown is from before.")
+    expect(files).to_have_count(5)
+    assert seen() == before
+    expect(known.locator(".wave svg")).to_be_visible()
+    correct(known, "corrected")
+    expect(text).to_have_value(re.compile("corrected"))
 
 
-def test_side_by_side_chinese_is_judged_by_its_characters_and_another_script_is_spoken_of(
-    open_page: OpenPage, whisper_tiny: Path, real_speech: Path, screenshots: Path
+DROP = """([selector, ...files]) => {
+  const given = new DataTransfer();
+  for (const [name, type, content] of files) {
+    const bytes = Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
+    given.items.add(new File([bytes], name, {type}));
+  }
+  for (const kind of ['dragenter', 'dragover', 'drop']) {
+    const event = new DragEvent(kind, {dataTransfer: given, bubbles: true, cancelable: true});
+    document.querySelector(selector).dispatchEvent(event);
+  }
+}"""
+NOTES = ["notes.txt", "text/plain", base64.b64encode(b"notes").decode()]
+
+
+def test_side_by_side_chinese_is_judged_by_its_characters_and_of_many_files_those_that_are_none_are_named(
+    open_page: OpenPage, whisper_tiny: Path, real_speech: Path, demo_speech: Path, screenshots: Path
 ) -> None:
     page = open_page("playground", locale="zh-CN")
     page.get_by_role("tab", name="并排比较", exact=True).click()
@@ -235,6 +267,19 @@ def test_side_by_side_chinese_is_judged_by_its_characters_and_another_script_is_
     expect(shown.locator("tbody tr").last.locator("td").nth(2)).to_have_text("42.1 %")
     expect(shown.locator("li")).to_contain_text(["繁体字（8 个）", "chinese"])
     page.screenshot(path=screenshots / "side-by-side-chinese.png", full_page=True)
+
+    page.get_by_role("tab", name="多个文件", exact=True).click()
+    field, neither = page.locator("#many-files"), page.locator("#many-files-neither")
+    sound = demo_speech / "samples" / "kitchen-light.flac"
+    content = base64.b64encode(sound.read_bytes()).decode()
+    field.locator(".upload-container, button").first.wait_for()
+    page.evaluate(DROP, ["#many-files input[type=file]", NOTES, [sound.name, "audio/flac", content]])
+    expect(neither).to_have_text(re.compile(r"既不是音频也不是视频.* notes\.txt\s*$"))
+    expect(field).to_contain_text("kitchen-light")
+    expect(field).not_to_contain_text("notes")
+    expect(page.get_by_test_id("toast-body")).to_have_count(0)
+    page.locator("#many-start").click()
+    expect(page.locator("#many-table")).to_contain_text("kitchen")
 
 
 def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
@@ -265,133 +310,34 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
         assert "srt/long.srt" in archive.namelist() and "vtt/kitchen-light.vtt" in archive.namelist()
 
 
-@pytest.mark.parametrize(
-    ("ending", "codec"), [("mp4", "aac"), ("mkv", "aac"), ("mov", "aac"), ("webm", "libopus")]
-)
-def test_the_sound_of_a_video_is_transcribed(
-    open_page: OpenPage, run_studio: RunStudio, demo_speech: Path, tmp_path: Path, ending: str, codec: str
+def test_the_sound_of_a_video_is_transcribed_and_what_is_neither_is_refused(
+    open_page: OpenPage, run_studio: RunStudio, demo_speech: Path, tmp_path: Path
 ) -> None:
     spoken = read_audio(demo_speech / "samples" / "kitchen-light.flac")
-    film = make_video(tmp_path / f"film.{ending}", spoken, SAMPLING_RATE, codec)
-    page = open_page("playground")
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Sound of a video …").first.click()
-    chooser.value.set_files(film)
-    page.locator("#transcribe-start").click()
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
-    assert "kitchen" in run_studio("transcribe", film, "--model", "demo").stdout
-
-
-AT_ONCE = """() => new MutationObserver((_, observer) => {
-  const button = document.querySelector('#transcript-segments [data-correct]');
-  if (!button) return;
-  observer.disconnect();
-  button.click();
-  const field = document.querySelector('#transcript-segments textarea.correction');
-  field.value = 'turn on the cellar light';
-  field.dispatchEvent(new Event('input', {bubbles: true}));
-}).observe(document.body, {childList: true, subtree: true})"""
-
-
-def test_what_is_corrected_the_moment_that_a_transcript_is_there_stays(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    take(page, "Kitchen light")
-    page.evaluate(AT_ONCE)
-    page.locator("#transcribe-start").click()
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("cellar.*ten minutes"))
-    expect(page.locator("#transcribe-cancel")).to_be_disabled()  # all has been answered
-    expect(page.locator("#transcript-segments .wave")).to_be_visible()
-    correction = page.locator("#transcript-segments textarea.correction").first
-    expect(correction).to_have_value("turn on the cellar light")
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("cellar"))
-
-
-def test_what_is_corrected_again_begins_with_what_stands_there(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    transcribe(page, "Kitchen light")
-    corrections = page.locator("#transcript-segments textarea.correction")
-    page.get_by_role("button", name="Correct the text").click()
-    corrections.first.fill("")
-    page.get_by_role("button", name="Done correcting").click()
-    expect(corrections).to_have_count(1)
-    page.get_by_role("button", name="Correct the text").click()
-    expect(corrections).to_have_value("set a timer for ten minutes")
-    page.get_by_role("button", name="Done correcting").click()
-    expect(page.locator("#transcript textarea")).to_have_value("set a timer for ten minutes")
-
-
-def test_what_was_corrected_stays_when_the_studio_does_not_take_it(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    transcribe(page, "Kitchen light")
-    page.get_by_role("button", name="Correct the text").click()
-    let_go = held(page, "", saying="cellar")
-    page.locator("textarea.correction").first.fill("turn on the cellar light")
-    page.get_by_role("button", name="Done correcting").click()
-    let_go(well=False)
-    page.get_by_role("button", name="Correct the text").click()
-    expect(page.locator("textarea.correction").first).to_have_value("turn on the cellar light")
-
-
-def test_a_layout_that_cannot_be_costs_no_correction(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    transcribe(page, "Kitchen light")
-    unfold(page, "Layout of the captions")
-    page.locator("#caption-max_line_width input").fill("0")
-    expect(page.locator("#caption-max_line_width")).to_contain_text("must be between")
-    page.get_by_role("button", name="Correct the text").click()
-    page.locator("textarea.correction").first.fill("turn on the cellar light")
-    page.get_by_role("button", name="Done correcting").click()
-    expect(page.locator("#transcript-segments .said").first).to_have_text("turn on the cellar light")
-    page.reload()
-    expect(page.locator("#transcript-segments .said").first).to_have_text("turn on the cellar light")
-
-
-DROP = """([selector, ...files]) => {
-  const given = new DataTransfer();
-  for (const [name, type, content] of files) {
-    const bytes = Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
-    given.items.add(new File([bytes], name, {type}));
-  }
-  for (const kind of ['dragenter', 'dragover', 'drop']) {
-    const event = new DragEvent(kind, {dataTransfer: given, bubbles: true, cancelable: true});
-    document.querySelector(selector).dispatchEvent(event);
-  }
-}"""
-NOTES = ["notes.txt", "text/plain", base64.b64encode(b"notes").decode()]
-
-
-def test_a_video_dropped_on_the_field_is_heard_and_what_is_neither_is_refused_there(
-    open_page: OpenPage, demo_speech: Path, tmp_path: Path
-) -> None:
-    film = make_video(
-        tmp_path / "film.MP4", read_audio(demo_speech / "samples" / "kitchen-light.flac"), SAMPLING_RATE
+    codecs = {"MP4": "aac", "mp4": "aac", "mkv": "aac", "mov": "aac", "webm": "libopus"}
+    dropped, *chosen = (
+        make_video(tmp_path / f"as-{ending}.{ending}", spoken, SAMPLING_RATE, codec)
+        for ending, codec in codecs.items()
     )
     page = open_page("playground", locale="zh-TW")
     field, neither = "#transcribe-audio .upload-container", page.locator("#transcribe-audio-neither")
+    text, files = page.locator("#transcript textarea"), page.locator("#transcript-downloads")
     page.locator(field).wait_for()
-    content = base64.b64encode(film.read_bytes()).decode()
+    content = base64.b64encode(dropped.read_bytes()).decode()
     page.evaluate(DROP, [field, NOTES])
     expect(neither).to_contain_text("既不是音訊也不是影片")
-    page.evaluate(DROP, [field, [film.name, "video/mp4", content]])
+    page.evaluate(DROP, [field, [dropped.name, "video/mp4", content]])
     page.locator("#transcribe-start").click()
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+    expect(text).to_have_value(re.compile("kitchen"))
     expect(neither).to_be_hidden()
     expect(page.get_by_test_id("toast-body")).to_have_count(0)
 
-
-def test_of_many_files_those_that_are_no_recordings_are_named_and_the_others_heard(
-    open_page: OpenPage, demo_speech: Path
-) -> None:
-    page = open_page("playground", locale="zh-CN")
-    page.get_by_role("tab", name="多个文件", exact=True).click()
-    field, neither = page.locator("#many-files"), page.locator("#many-files-neither")
-    sound = demo_speech / "samples" / "kitchen-light.flac"
-    content = base64.b64encode(sound.read_bytes()).decode()
-    field.locator(".upload-container, button").first.wait_for()
-    page.evaluate(DROP, ["#many-files input[type=file]", NOTES, [sound.name, "audio/flac", content]])
-    expect(neither).to_have_text(re.compile(r"既不是音频也不是视频.* notes\.txt\s*$"))
-    expect(field).to_contain_text("kitchen-light")
-    expect(field).not_to_contain_text("notes")
-    expect(page.get_by_test_id("toast-body")).to_have_count(0)
-    page.locator("#many-start").click()
-    expect(page.locator("#many-table")).to_contain_text("kitchen")
+    for film in chosen:
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="影片裡的聲音…").first.click()
+        chooser.value.set_files(film)
+        page.locator("#transcribe-start").click()
+        expect(files.locator(f"a[download='{film.stem}.srt']")).to_be_attached()
+        expect(text).to_have_value(re.compile("kitchen"))
+    heard = run_studio("transcribe", *chosen, "--model", "demo").stdout
+    assert heard.count("turn on the kitchen light") == len(chosen)
