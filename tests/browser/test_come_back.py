@@ -81,6 +81,8 @@ def test_recordings_transcripts_models_and_the_forms_are_there_in_the_other_lang
     expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
     page.locator("#transcribe-start").click()
     expect(page.locator("#transcript textarea")).to_have_value(text)
+    expect(page.locator("#transcript-segments .said").first).to_contain_text("kitchen")
+    expect(page.locator("#transcribe-cancel")).to_be_disabled()  # all has been answered
     page.locator("#transcript-segments [data-correct]").click()
     page.locator("#transcript-segments textarea.correction").first.fill("turn on the cellar light")
     expect(page.locator("#transcript textarea")).to_have_value(corrected)
