@@ -139,7 +139,7 @@ def step_chart(
     shapes, notes = _phase_marks([phase for phase, _sizes in samples], phase_names)
     return figure(
         data,
-        height=340,
+        height=400,
         legend={"orientation": "h", "y": -0.12, "yanchor": "top", "traceorder": "normal"},
         hovermode="x unified",
         margin={"l": 8, "r": 16, "t": 44, "b": 8},
