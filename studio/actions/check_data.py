@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.example import Example
+from studio.dataset.example import Example, in_order
 from studio.dataset.manifest import read_manifest
 from studio.dataset.report import WARNINGS, DatasetReport, check_dataset, write_quarantine
 from studio.dataset.sequences import chosen
@@ -164,9 +164,7 @@ def _transcripts(examples: Sequence[Example], label_length: Callable[[Example], 
 
 def _with_doubts(report: DatasetReport, labels: Sequence[HeardLabel]) -> DatasetReport:
     found = (problem for label in labels for problem in label.problems)
-    return replace(
-        report, problems=tuple(sorted((*report.problems, *found), key=lambda row: (row.source, row.line)))
-    )
+    return replace(report, problems=in_order((*report.problems, *found)))
 
 
 def _set_aside(report: DatasetReport, services: Services, quarantine: Path | None) -> Path | None:

@@ -157,3 +157,8 @@ class Manifest:
             )
             digest.update(repr(row).encode("utf-8"))
         return digest.hexdigest()
+
+
+def in_order(problems: Iterable[RowProblem]) -> tuple[RowProblem, ...]:
+    """By list, and in it by line."""
+    return tuple(sorted(problems, key=lambda row: (row.source, row.line)))

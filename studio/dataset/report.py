@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset import text_checks
-from studio.dataset.example import Example, Manifest, RowProblem
+from studio.dataset.example import Example, Manifest, RowProblem, in_order
 from studio.dataset.listening import ClipLevels
 from studio.dataset.manifest import read_manifest
 from studio.dataset.row_checks import RowChecks
@@ -173,7 +173,6 @@ def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> Data
         text_checks.mixed_punctuation(spoken),
         text_checks.other_scripts(spoken),
     )
-    problems = sorted((*manifest.problems, *checks.problems, *texts), key=lambda row: (row.source, row.line))
     return DatasetReport(
         source=manifest.source,
         format=manifest.format,
@@ -181,7 +180,7 @@ def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> Data
         rows=checks.rows + len(manifest.problems),
         good_rows=len(good),
         hours=sum(checks.durations) / 3600,
-        problems=tuple(problems),
+        problems=in_order((*manifest.problems, *checks.problems, *texts)),
         durations=_histogram(checks.durations),
         label_lengths=_histogram(checks.label_lengths),
         label_unit="tokens" if checks.counts_tokens else "characters",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example, Manifest, RowProblem
+from studio.dataset.example import Example, Manifest, RowProblem, in_order
 from studio.dataset.manifest import read_manifest
 from studio.dataset.shared import digest_of
 from studio.errors import ConfigError, DataError, ManifestError
@@ -83,7 +83,7 @@ class _TestSet:
     @property
     def left_out(self) -> tuple[RowProblem, ...]:
         """Rows that cannot be used, by their line."""
-        return tuple(sorted(self.problems.values(), key=lambda row: (row.source, row.line)))
+        return in_order(self.problems.values())
 
     def batches(self, done: Collection[int]) -> Iterator[list[tuple[int, NDArray[np.float32]]]]:
         """Clips that are not done, with their places, `BATCH_SIZE` at a time; one over 30 s comes alone."""

@@ -96,6 +96,7 @@ def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(open_page:
     expect(text).to_have_value(re.compile("שלום.*👨‍👩‍👧.*timer"))
     done_correcting(page)
     expect(said.first).to_contain_text("<b>שלום</b>")
+    expect(width).to_contain_text("must be between")
     captions = download(page, "SRT")
     assert "＜b>שלום＜/b> 👨‍👩‍👧" in captions
     assert re.findall(r"\d\d:.*-->.*", captions) == times

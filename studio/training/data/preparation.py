@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example, RowProblem, TextSegment, read_clips
+from studio.dataset.example import Example, RowProblem, TextSegment, in_order, read_clips
 from studio.dataset.report import write_quarantine
 from studio.dataset.sequences import joined, store
 from studio.dataset.usable import HEARD_AT_ONCE, Judged, hear, judge_header, judge_heard, usable
@@ -380,7 +380,7 @@ def _report(
             "reason": (told := message_to_plain(p.reason)).pop("text"),
             **told,
         }
-        for p in sorted(data.problems, key=lambda p: (p.source, p.line))[:_SHOWN_PROBLEMS]
+        for p in in_order(data.problems)[:_SHOWN_PROBLEMS]
     ]
     events.write(
         "data",

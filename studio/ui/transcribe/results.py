@@ -17,7 +17,7 @@ from studio.transcription.captions import DEFAULT_LAYOUT, FORMATS, CaptionLayout
 from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
 from studio.translation import N_, paragraph, said, tr
-from studio.ui.shared.errors import told_in
+from studio.ui.shared.errors import fields_of, refusal, told_in
 from studio.ui.shared.following import QUIET, Held, changes_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
@@ -168,15 +168,24 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
         heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
         """Text and files with the corrections so far, which are kept beside the transcript."""
-        heard = _with(heard, event._data["texts"])
-        return [*_corrected_files(heard, width, count, request_locale(request)), heard]
+        heard, locale = _with(heard, event._data["texts"]), request_locale(request)
+        return [*_corrected_files(heard, width, count, locale), heard, why_not(width, count, locale)]
 
     def finish(
         heard: ShownTranscript | None, width: float, count: float, event: gr.EventData, request: gr.Request
     ) -> list[Any]:
         """The corrected transcript in place of the one before."""
         after, locale = _with(heard, event._data["texts"]).as_written(), request_locale(request)
-        return [*_corrected_files(after, width, count, locale), after, _segments(after, locale)]
+        told = why_not(width, count, locale)
+        return [*_corrected_files(after, width, count, locale), after, told, _segments(after, locale)]
+
+    def why_not(width: float, count: float, locale: str) -> Html | str:
+        """What stands at a field that holds no size of captions; a correction does not take it away."""
+        try:
+            CaptionLayout(width, count)  # type: ignore[arg-type]
+        except ConfigError as error:
+            return refusal(error, fields, locale)
+        return ""
 
     def lay_out(heard: ShownTranscript | None, width: float, count: float, request: gr.Request) -> Any:
         """The files with captions of that size."""
@@ -185,7 +194,8 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
         return _downloads(heard.as_written(), CaptionLayout(width, count), request_locale(request))  # type: ignore[arg-type]
 
     inputs = [results.heard, layout["max_line_width"], layout["max_line_count"]]
-    refused, files = results.refused, [results.text, results.downloads, results.heard]
+    refused, fields = results.refused, fields_of(layout)
+    files = [results.text, results.downloads, results.heard, refused]
     edited = told_in(refused, correct, files, layout)
     results.segments.edit(**edited, inputs=inputs, trigger_mode="always_last", **QUIET)
     finished = told_in(refused, finish, [*files, results.segments], layout)
