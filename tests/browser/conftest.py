@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import psutil
@@ -90,10 +91,13 @@ def browser(playwright: Playwright, chromium: str | None) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def left(browser: Browser) -> dict[str, list[BrowserContext]]:
+def left(browser: Browser) -> Iterator[dict[str, list[BrowserContext]]]:
     """Contexts by locale whose visitors have left and are forgotten. What the page's scripts were compiled to
     is kept with them: a visitor in a new context costs nearly twice as much."""
-    return defaultdict(list)
+    by_locale: dict[str, list[BrowserContext]] = defaultdict(list)
+    yield by_locale
+    for context in chain(*by_locale.values()):
+        context.close()
 
 
 @pytest.fixture
@@ -111,7 +115,7 @@ def open_page(
     the page failed, or if something on it opened a dialog.
     """
     faults: list[str] = []
-    contexts: dict[BrowserContext, str] = {}
+    contexts: dict[BrowserContext, str | None] = {}
     hearing: dict[Path, Browser] = {}
 
     def console(message: ConsoleMessage) -> None:
@@ -140,7 +144,7 @@ def open_page(
             context = left[locale].pop()
         else:
             context = browser.new_context(locale=locale)
-        contexts[context] = locale
+        contexts[context] = None if hears else locale
         context.once("close", lambda closed: contexts.pop(closed, None))
         page = context.new_page()
         page.set_viewport_size(size)
@@ -159,9 +163,10 @@ def open_page(
         look(page, f"{request.node.name}{number or ''}", request)
     for opened in hearing.values():
         opened.close()
-    for context, locale in contexts.items():
-        forget(context, studio_server.url)
-        left[locale].append(context)
+    for context, locale in [*contexts.items()]:
+        if locale:
+            forget(context, studio_server.url)
+            left[locale].append(context)
     assert faults == []
 
 
