@@ -65,7 +65,9 @@ def long_run(micro_model: Path, tones: Path) -> TrainingConfig:
         max_steps=6000,  # it never gets there
         save_steps=3,
         eval_strategy="no",
+        generation_max_length=6,
         logging_steps=1,
+        capability_check=False,
         replay_share=0.0,
     )
 
