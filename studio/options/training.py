@@ -894,6 +894,11 @@ class TrainingConfig:
         return bool(self.changes_sound or self.apply_spec_augment or self.condition_on_prev_probability)
 
     @property
+    def may_keep_encoder_states(self) -> bool:
+        """Whether a frozen encoder hears the same in each epoch, and what it makes of it is kept."""
+        return self.cache_encoder_states and not (self.changes_clips or self.no_speech_share)
+
+    @property
     def clips_per_step(self) -> int:
         """Clips that a process takes for an optimizer step."""
         return self.per_device_train_batch_size * self.gradient_accumulation_steps

@@ -411,9 +411,8 @@ class Attempt:
 
     def _kept_states(self, ready: PreparedRun, schedule: Schedule) -> EncoderStates | None:
         """Where a frozen encoder's states are kept; None if it would not compute the same again."""
-        is_augmented = ready.features.augmentation.config.changes_clips or self.config.no_speech_share > 0
-        is_short = self.short is not None
-        if not repeats_itself(self.config, schedule, is_short=is_short, is_augmented=is_augmented):
+        config = ready.features.augmentation.config
+        if not repeats_itself(config, schedule, is_short=self.short is not None):
             return None
         log.info("What the frozen encoder makes of each clip is kept until the run is finished.")
         return EncoderStates(self.run.cache, ready.base_path, ready.precision.name)

@@ -87,7 +87,7 @@ def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | 
         loss_chunk_size=config.loss_chunk_size,
         audio_positions=positions,
         has_padded_batches=positions < POSITIONS and config.padded_share > 0,
-        keeps_encoder_states=_may_keep_encoder_states(config) and positions == POSITIONS,
+        keeps_encoder_states=_comes_again(config) and positions == POSITIONS,
         window_label_length=WINDOW_LABEL_LENGTH if rehearses(config) else 0,
         eval_batch_size=config.per_device_eval_batch_size if config.evaluates else 0,
         generation_max_length=config.generation_max_length,
@@ -97,11 +97,10 @@ def training_plan(config: TrainingConfig, has_gpu: bool, audio_positions: int | 
     )
 
 
-def _may_keep_encoder_states(config: TrainingConfig) -> bool:
-    """Whether an encoder that is frozen would hear the same again; see `encoder_states.repeats_itself`."""
-    comes_again = config.max_steps > 0 or config.num_train_epochs > 1
-    may_change = config.changes_clips or config.augment_config_path or config.no_speech_share
-    return config.cache_encoder_states and comes_again and not may_change
+def _comes_again(config: TrainingConfig) -> bool:
+    """Whether a frozen encoder may hear a clip twice; nobody knows yet what a list of augmentations has."""
+    has_epochs = config.max_steps > 0 or config.num_train_epochs > 1
+    return config.may_keep_encoder_states and has_epochs and not config.augment_config_path
 
 
 def planned(

@@ -80,14 +80,13 @@ class EncoderStates:
         return self._folder / f"{name}.safetensors"
 
 
-def repeats_itself(config: TrainingConfig, schedule: Schedule, *, is_short: bool, is_augmented: bool) -> bool:
+def repeats_itself(config: TrainingConfig, schedule: Schedule, *, is_short: bool) -> bool:
     """Whether a run's encoder would compute the same again: it is frozen, sees whole windows and clips that
     never change, and each of them more than once.
     """
     return (
-        config.cache_encoder_states
+        config.may_keep_encoder_states
         and not config.training_method.trains_encoder
         and not is_short
-        and not is_augmented
         and schedule.max_steps > schedule.steps_per_epoch
     )

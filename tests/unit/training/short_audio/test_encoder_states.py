@@ -77,14 +77,15 @@ def test_states_that_were_cut_short_are_computed_again(left: int, micro_model: P
         ({"method": "lora"}, {}, False),
         ({"cache_encoder_states": False}, {}, False),
         ({}, {"is_short": True}, False),
-        ({}, {"is_augmented": True}, False),
+        ({"noise_prob": 0.5}, {}, False),
+        ({"no_speech_share": 0.1}, {}, False),
     ],
 )
 def test_only_what_would_be_computed_again_is_kept(
     changes: dict[str, object], more: dict[str, bool], wanted: bool
 ) -> None:
     config = TrainingConfig(**{"method": "frozen_encoder", **changes})  # type: ignore[arg-type]
-    options = {"is_short": False, "is_augmented": False, **more}
+    options = {"is_short": False, **more}
     assert repeats_itself(config, Schedule(10, 20), **options) is wanted
     assert repeats_itself(config, Schedule(10, 10), **options) is False
 
