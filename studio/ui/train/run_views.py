@@ -230,7 +230,7 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
     """
     is_open = status.state in ACTIVE
     learns = status.phase in (RunPhase.TRAINING, RunPhase.EVALUATING) or status.eta_seconds is None
-    time_left = N_("Time left") if learns else N_("Time left (this phase)")
+    time_left = N_("Time left") if learns else N_("Phase time left")
     figures: list[tuple[str, Any, Callable[[Any], str]]] = [
         (time_left, status.eta_seconds, lambda seconds: said(duration_message(seconds), locale))
         if is_open
