@@ -45,38 +45,34 @@ def come_back(app: Blocks) -> tuple[Callable[..., Dependency], Block]:
     keep.click(None, [session, *fields], None, js=f"(...values) => window.comeBack.keep({ids}, ...values)")
     app.load(None, None, groups, js=f"() => window.comeBack.tabs({len(groups)})")
     app.load(None, None, fields, js=f"() => window.comeBack.values({len(fields)})")
-    app.load(_own_session, None, session, **QUIET)  # last: what follows waits for the studio's answer
 
     heirs: WeakKeyDictionary[SessionState, SessionState] = WeakKeyDictionary()
 
-    async def take_over(old: str, request: gr.Request) -> None:
+    async def take_over(old: str, request: gr.Request) -> str:
         """What the server holds for a session goes over to the one that follows it, which alone forgets it in
         time; asynchronous, as Gradio walks through what sessions hold between two answers.
-        """
-        holder = app.state_holder
-        session, _, proof = old.rpartition(".")
-        is_theirs = hmac.compare_digest(proof.encode(), _proof(session).encode())
-        if not (is_theirs and session in holder and request.session_hash):
-            return
-        own, before = holder[request.session_hash], holder[session]
-        while before in heirs:  # who loads the page again while it is being loaded
-            before = heirs[before]
-        if before is own:
-            return
-        for number, value in before.state_data.items():
-            own[number] = value
-        before.state_data.clear()
-        heirs[before] = own
 
-    taken: Dependency = app.load(take_over, before, None, js=SESSION_BEFORE, **QUIET)
+        Returns the visitor's session, with a proof that they had it: others may know its name, as logs hold
+        it. The page learns it only now, so that a page that is left knows a session that holds everything.
+        """
+        holder, following = app.state_holder, str(request.session_hash)
+        own, (session, _, proof) = holder[following], old.rpartition(".")
+        is_theirs = hmac.compare_digest(proof.encode(), _proof(session).encode())
+        if is_theirs and session in holder:
+            before = holder[session]
+            while before in heirs:  # who loads the page again while it is being loaded
+                before = heirs[before]
+            if before is not own:
+                for number, value in before.state_data.items():
+                    own[number] = value
+                before.state_data.clear()
+                heirs[before] = own
+        return f"{following}.{_proof(following)}"
+
+    # last: what follows waits for the studio's answer
+    taken: Dependency = app.load(take_over, before, session, js=SESSION_BEFORE, **QUIET)
     taken.then(None, None, None, js="() => window.comeBack.begin()")
     return taken.then, before
-
-
-def _own_session(request: gr.Request) -> str:
-    """The visitor's session, with a proof that they had it: others may know its name, as logs hold it."""
-    session = str(request.session_hash)
-    return f"{session}.{_proof(session)}"
 
 
 def _proof(session: str) -> str:
