@@ -111,5 +111,14 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     assert re.search(r"00:00:0\d,\d{3} --> 00:00:0\d,\d{3}", captions)
     page.locator("#transcript-segments").scroll_into_view_if_needed()
     scenes.append(page.screenshot())
+    page.screenshot(path=screenshots / "transcript.png", full_page=True)
+
+    show_tab(page, "train")
+    page.locator("#run-compare").click()
+    page.get_by_role("button", name="Evaluate", exact=True).click()
+    expect(page.locator("#evaluate-comparisons")).to_contain_text("the difference is real")
+    expect(page.locator("#evaluate-scatter .js-plotly-plot")).to_be_visible()
+    page.screenshot(path=screenshots / "evaluation.png", full_page=True)
+    scenes.append(page.screenshot())
     film = screenshots / "story.webp"
     assert moving_picture(scenes, film) <= 20 and film.stat().st_size < 2_000_000
