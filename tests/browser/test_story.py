@@ -115,8 +115,9 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
 
     show_tab(page, "train")
     page.locator("#run-compare").click()
+    page.get_by_label("Clips at most").fill("10")
     page.get_by_role("button", name="Evaluate", exact=True).click()
-    expect(page.locator("#evaluate-comparisons")).to_contain_text("the difference is real")
+    expect(page.locator("#evaluate-comparisons")).to_contain_text("a real difference")
     expect(page.locator("#evaluate-scatter .js-plotly-plot")).to_be_visible()
     page.screenshot(path=screenshots / "evaluation.png", full_page=True)
     scenes.append(page.screenshot())

@@ -387,7 +387,7 @@ def _share(percent: int) -> str:
 def _errors_of(name: str, locale: str) -> str:
     """An axis's title in lines that the height of the figure has room for."""
     text = tr("{name}: {value}", locale, name=tr("Errors (MER)", locale), value=name)
-    return "<br>".join(html.escape(line) for line in wrap(text, 34))
+    return "<br>".join(html.escape(line) for line in wrap(text, 30))
 
 
 def _listed(explorer: Explorer, query: Query, seen: Seen, locale: str) -> Html:
