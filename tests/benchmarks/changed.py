@@ -141,8 +141,8 @@ FAULTS = {
     ),
     "page": Fault(
         "studio/ui/come_back.py",
-        "if before is own:",
         "if before is not own:",
+        "if before is own:",
         "a wrong condition, seen by a browser alone: a page that is loaded again has lost its transcript",
     ),
     "signal": Fault(
