@@ -1,32 +1,27 @@
 """Options of the engines, as the commands that transcribe share them."""
 
 import argparse
-from dataclasses import fields
 
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
-from studio.options.choices import BITS, ENGINES, FASTER_WHISPER, TASKS, TRANSFORMERS
-from studio.transcription.chinese_script import SCRIPTS
+from studio.options.choices import BITS, ENGINES, FASTER_WHISPER, TRANSFORMERS
 from studio.transcription.engine import (
-    AUDIO_CONTEXTS,
-    TIMESTAMPS,
+    FIELDS,
+    SEARCH,
+    SPEECH,
     USUAL_BEAMS,
     EngineChoice,
     TranscribeOptions,
+    explanation,
 )
-from studio.transcription.options import check_engine, check_values, parse_numbers, parse_tokens
+from studio.transcription.options import USUAL, check_engine, read_options
 
 _DTYPES = tuple(name for name in ENGINES[TRANSFORMERS] if name not in BITS)
 
 
 def add_engine_options(made: Parser) -> None:
     """Which engine, and in which precision."""
-    made.option(
-        "engine",
-        "Inference engine (default: that of the model's files).",
-        choices=("auto", *ENGINES),
-        default="auto",
-    )
+    made.option("engine", explanation("engine"), choices=FIELDS["engine"].metadata["choices"], default="auto")
     precisions = ENGINES[FASTER_WHISPER]
     made.option("compute_type", f"faster-whisper: {', '.join(precisions)}.", known=precisions)
     made.option("dtype", "transformers: float32, float16 or bfloat16.", choices=_DTYPES)
@@ -34,57 +29,25 @@ def add_engine_options(made: Parser) -> None:
     made.flag("use_4bit", "transformers: weights in 4 bits (bitsandbytes).", aliases=("load_in_4bit",))
 
 
-BEAMS_HELP = f"Beam size (default: {USUAL_BEAMS})."
 CLIPS_BEAMS_HELP = f"Beam size (default: {USUAL_BEAMS}; for a test set 1 with transformers)."
 
 
-def add_decoding_options(made: Parser) -> None:
-    """How to look for the text."""
-    usual = TranscribeOptions()
-    made.option(
-        "num_beams",
-        BEAMS_HELP,
-        aliases=("beam_size",),
-        kind=int,
-        default=0,
-    )
-    made.option(
-        "temperature",
-        "The first is used, the next when a text repeats itself or is unsure.",
-        default=",".join(f"{value:g}" for value in usual.temperature),
-    )
-    made.option("initial_prompt", "Prompt: shows the style, and how names are spelled.", default="")
-    made.flag("truncate_prompt", "Use the end of a prompt that is too long, instead of refusing it.")
-    made.option("hotwords", "Words to expect in every window.", default="")
-    made.flag(
-        "condition_on_prev_tokens",
-        "Condition each window on the text before it (not with a batch size above 1).",
-        aliases=("condition_on_previous_text",),
-        default=True,
-    )
-    made.option(
-        "no_speech_threshold",
-        "Above it, an unsure text is dropped as silence.",
-        kind=float,
-        default=usual.no_speech_threshold,
-    )
-    made.option(
-        "compression_ratio_threshold",
-        "Above it, a text counts as repetitive.",
-        kind=float,
-        default=usual.compression_ratio_threshold,
-    )
-    made.option(
-        "logprob_threshold",
-        "Below it, a text counts as unsure.",
-        aliases=("log_prob_threshold",),
-        kind=float,
-        default=usual.logprob_threshold,
-    )
-    made.option("suppress_tokens", "Never written: ids, none, or -1 for the model's own list.", default="-1")
-    made.option("max_new_tokens", "Longest text of a window; 0: no limit.", kind=int, default=0)
-    made.flag("vad", "Skip parts without speech.", aliases=("vad_filter",), default=True)
-    made.option("batch_size", "Windows decoded together; 0: one after the other.", kind=int, default=0)
+def add_transcribe_options(made: Parser) -> None:
+    """What is spoken, what is written of it, and how to look for the text."""
+    _add(made, SPEECH)
+    made.set_defaults(timestamps=None)  # as the next one says
+    made.flag("return_timestamps", "The same as --timestamps segment; False: none.", default=True)
+    _add(made, SEARCH)
+
+
+def _add(made: Parser, group: str) -> None:
+    for name, f in FIELDS.items():
+        text, usual, aliases = explanation(name), USUAL[name], f.metadata["aliases"]
+        if f.metadata["group"] == group and f.type is bool:
+            made.flag(name, text, aliases=aliases, default=usual)
+        elif f.metadata["group"] == group:
+            choices = f.metadata["choices"]
+            made.option(name, text, aliases=aliases, kind=type(usual), default=usual, choices=choices)
 
 
 def choice_of(given: argparse.Namespace) -> EngineChoice:
@@ -115,36 +78,10 @@ def choice_of(given: argparse.Namespace) -> EngineChoice:
 
 
 def options_of(given: argparse.Namespace) -> TranscribeOptions:
-    """How to transcribe; `given` has the options of this module, `language`, `task` and those of times.
+    """How to transcribe; `given` has what `add_transcribe_options` adds.
 
     Raises:
-        ConfigError: for a value that cannot be used, or that the engine lacks.
+        ConfigError: for a value that cannot be used.
     """
-    values = {option.name: getattr(given, option.name) for option in fields(TranscribeOptions)}
-    values["timestamps"] = given.timestamps or ("segment" if given.return_timestamps else "none")
-    values["temperature"] = parse_numbers("temperature", given.temperature)
-    values["suppress_tokens"] = parse_tokens(given.suppress_tokens)
-    options = TranscribeOptions(**values)
-    check_values(options)
-    return options
-
-
-def add_listening_options(made: Parser) -> None:
-    """Language, task and times."""
-    made.option("language", "Name or code; auto detects it.", default="auto")
-    made.option("task", "Transcribe, or translate to English.", choices=TASKS, default="transcribe")
-    made.option("timestamps", "Times in the result (default: segment).", choices=TIMESTAMPS)
-    made.option(
-        "audio_context",
-        "Encoder input length: 30 seconds (full) or the audio's own length (short); auto: as "
-        "the model was trained.",
-        choices=AUDIO_CONTEXTS,
-        default="auto",
-    )
-    made.option(
-        "chinese_script",
-        "Chinese script: auto keeps to the one that prevails in the recording.",
-        choices=SCRIPTS,
-        default="auto",
-    )
-    made.flag("return_timestamps", "The same as --timestamps segment; False: none.", default=True)
+    timestamps = given.timestamps or ("segment" if given.return_timestamps else "none")
+    return read_options({**vars(given), "timestamps": timestamps})

@@ -7,13 +7,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from studio.cli.decoding import (
-    add_decoding_options,
-    add_engine_options,
-    add_listening_options,
-    choice_of,
-    options_of,
-)
+from studio.cli.decoding import add_engine_options, add_transcribe_options, choice_of, options_of
 from studio.cli.export import on_step
 from studio.cli.other_scripts import INFER
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
@@ -45,8 +39,7 @@ def parser() -> Parser:
         "audio_list", "A text file with the path of a recording on each line, or a folder.", kind=Path
     )
     made.option("model", "Registry id, folder or Hub id.", aliases=("model_path",), default=DEMO_ID)
-    add_listening_options(made)
-    add_decoding_options(made)
+    add_transcribe_options(made)
     add_engine_options(made)
     made.flag("use_gpu", "False: the same as --device cpu.", default=True)
     made.flag("local_files_only", "Never download the model.")

@@ -6,7 +6,7 @@ The value `name` of an error is the option to change: the page marks its field.
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from studio.errors import ConfigError, in_short
 from studio.methods import METHODS
@@ -24,7 +24,7 @@ def check(config: "TrainingConfig") -> None:
     Raises:
         ConfigError: names the option, what came, and what is accepted.
     """
-    _check_values(config)
+    check_values(config)
     _check_data(config)
     _check_method(config)
     _check_distilled(config)
@@ -33,10 +33,15 @@ def check(config: "TrainingConfig") -> None:
     _ = config.weights
 
 
-def _check_values(config: "TrainingConfig") -> None:
-    for f in fields(config):
+def check_values(options: Any) -> None:
+    """Checks each option (`studio.options.option`) by itself: its choices, its bounds.
+
+    Raises:
+        ConfigError: for the first that is not what it may be.
+    """
+    for f in fields(options):
         choices, bounds = f.metadata["choices"], f.metadata["bounds"]
-        value = getattr(config, f.name)
+        value = getattr(options, f.name)
         if choices:
             for word in value.split(",") if f.metadata["is_list"] else [value]:
                 check_choice(f.name, word, choices)

@@ -1,5 +1,6 @@
 """Words that an option may be, and what they are called: value → English label."""
 
+from studio.chinese import SIMPLIFIED, TAIWAN, TRADITIONAL
 from studio.methods import METHODS
 
 METHOD_LABELS = {key: method.label for key, method in METHODS.items()}
@@ -36,6 +37,15 @@ SHARDINGS = {
     "fsdp": "FSDP: all, as ZeRO-3",
 }
 TASKS = {"transcribe": "Transcribe", "translate": "Translate to English"}
+TIMESTAMPS = {"none": "None", "segment": "By segment", "word": "By word"}
+AUDIO_CONTEXTS = {"auto": "As trained", "full": "30 seconds", "short": "Audio length"}
+CHINESE_SCRIPTS = {
+    "auto": "One script",
+    "as_heard": "As transcribed",
+    SIMPLIFIED: "Simplified",
+    TRADITIONAL: "Traditional",
+    TAIWAN: "Traditional, Taiwan",
+}
 NORMALIZERS = {
     "none": "None",
     "lowercase": "Lower case",

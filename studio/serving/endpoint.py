@@ -10,7 +10,7 @@ import shutil
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
@@ -45,7 +45,7 @@ from studio.serving.waiting import MOST, MOST_OF_A_VISITOR, Line, full, too_many
 from studio.serving.work import Worked, named
 from studio.transcription.engine import Progress, TranscribeOptions, Transcript
 from studio.transcription.languages import AUTO
-from studio.transcription.options import check_values, parse_numbers
+from studio.transcription.options import parse_numbers
 from studio.translation import N_, said, tr
 from studio.units import KIB, format_bytes
 
@@ -446,7 +446,6 @@ def _options(form: FormData, task: str) -> TranscribeOptions:
     first = parse_numbers("temperature", given) or usual[:1]
     if len(first) > 1:
         raise ConfigError("{name} must be a number, got {value!r}.", name="temperature", value=given)
-    check_values(TranscribeOptions(temperature=first))
     options = TranscribeOptions(
         language=_text(form, "language") or AUTO,
         task=task,
@@ -454,11 +453,10 @@ def _options(form: FormData, task: str) -> TranscribeOptions:
         timestamps="word",
         initial_prompt=_text(form, "prompt"),
         truncate_prompt=True,
-        # As Whisper's own: warmer each time that a text repeats itself or is unsure.
-        temperature=(*first, *(value for value in usual if value > first[0])),
+        temperature=first,
     )
-    check_values(options)
-    return options
+    # As Whisper's own: warmer each time that a text repeats itself or is unsure.
+    return replace(options, temperature=(*first, *(value for value in usual if value > first[0])))
 
 
 def _granularities(form: FormData) -> frozenset[str]:

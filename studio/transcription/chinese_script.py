@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from studio.chinese import SIMPLIFIED, TAIWAN, TRADITIONAL, converted, counts, prevailing
+from studio.chinese import converted, counts, prevailing
 from studio.transcription.engine import Segment, Word
 
 AUTO, AS_HEARD = "auto", "as_heard"
-SCRIPTS = (AUTO, AS_HEARD, SIMPLIFIED, TRADITIONAL, TAIWAN)
 
 
 class OneScript:
     """The script of a text that grows: a segment is converted once, unless another script prevails later."""
 
     def __init__(self, script: str) -> None:
-        """`script` is one of `SCRIPTS`. `auto`: the one that most characters are of."""
+        """`script` is one of `CHINESE_SCRIPTS`. `auto`: the one that most characters are of."""
         self._script = script
         self._known: dict[int, _Known] = {}
 

@@ -1,17 +1,19 @@
-"""What every engine takes and gives: audio in, a `Transcript` with times out."""
+"""What every engine takes and gives: options and audio in, a `Transcript` with times out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import Field, asdict, dataclass, field, fields
 from itertools import accumulate
 from typing import Any, Literal
 
 from studio.dataset.written import written_in
+from studio.errors import ConfigError
 from studio.messages import Message
+from studio.options.checks import check_values
+from studio.options.choices import AUDIO_CONTEXTS, CHINESE_SCRIPTS, ENGINES, TASKS, TIMESTAMPS, or_auto
+from studio.options.option import option
+from studio.options.values import check_numbers
 
-Timestamps = Literal["none", "segment", "word"]
 AudioContext = Literal["auto", "full", "short"]
-AUDIO_CONTEXTS: tuple[AudioContext, ...] = ("auto", "full", "short")
-TIMESTAMPS = ("none", "segment", "word")
 SCHEMA_VERSION = 1
 Span = tuple[float, float]
 """Start and end in seconds."""
@@ -139,48 +141,118 @@ class Transcript:
 
 USUAL_BEAMS = 5
 """Of a recording, whichever engine: whisper-tiny makes a tenth fewer errors than with one (27 minutes)."""
+_MOST = (0, 100_000)
+"""Beams, tokens and windows: more than any machine has room for."""
+SPEECH, SEARCH, ENGINE = "speech", "search", "engine"
+"""Groups of options: what is spoken and written, how the text is looked for, what plays the model."""
 
 
 @dataclass(frozen=True)
 class TranscribeOptions:
-    """What the user chose; each reaches the engine. Names are those of transformers."""
+    """What the user chose; each reaches the engine. Names are those of transformers.
 
-    language: str = "auto"
-    """Name or code; `auto` detects it."""
-    task: str = "transcribe"
-    """`transcribe` or `translate` (to English)."""
-    timestamps: Timestamps = "segment"
-    num_beams: int = 0
+    Flags, fields of the page, arguments of programs and their help derive from this, as those of a run do
+    from `studio.options.training`. Checked when made. What was heard is kept under the options in their
+    order: a new one comes last.
+    """
+
+    language: str = option("auto", SPEECH, "Language", "Name or code; auto: the model detects it.")
+    task: str = option("transcribe", SPEECH, "Task", "", choices=TASKS)
+    timestamps: str = option("segment", SPEECH, "Timestamps", "", choices=TIMESTAMPS)
+    num_beams: int = option(
+        0,
+        SEARCH,
+        "Beam size",
+        "1 takes less than half the time of 5, with about a tenth more errors; 0: 5.",
+        bounds=_MOST,
+        aliases=("beam_size",),
+    )
     """0: of a recording `USUAL_BEAMS`; of clips that are compared, as the engine's library does by itself."""
-    temperature: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-    """The first is used; the next each time that a text repeats itself or is unsure. 0: no sampling."""
-    initial_prompt: str = ""
-    """Text that came before the recording: style, and names as they are spelled."""
-    truncate_prompt: bool = False
-    """Use the end of an `initial_prompt` that is too long, as OpenAI does, instead of refusing it."""
-    hotwords: str = ""
-    """Words to expect in every window."""
-    condition_on_prev_tokens: bool = True
-    """Whether a window is told what was said in the one before; not if `batch_size` is above 1, and not with
-    models of short clips or the demo model."""
-    no_speech_threshold: float = 0.6
-    """Above this probability of silence, an unsure text is dropped; 1 writes down everything."""
-    compression_ratio_threshold: float = 2.4
-    """A text that zlib makes smaller by more than this repeats itself."""
-    logprob_threshold: float = -1.0
-    """Below this mean log-probability of its tokens, a text is unsure."""
-    suppress_tokens: tuple[int, ...] | None = None
-    """Tokens that are never written; None: those that the model names."""
-    max_new_tokens: int = 0
-    """Of a window; 0: as many as the model can take."""
-    audio_context: AudioContext = "auto"
-    """The encoder sees 30 seconds (`full`) or the sound's own length (`short`); `auto`: as it was trained."""
-    vad: bool = True
-    """Whether a detector of voice activity keeps silence and noise from the model."""
-    batch_size: int = 0
-    """Windows, of one recording or of several, that are decoded together; 0: those of a recording in turn."""
-    chinese_script: str = "auto"
-    """`auto`: what most of a recording is written in; `as_heard`, `simplified`, `traditional` or `taiwan`."""
+    temperature: tuple[float, ...] = option(
+        (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+        SEARCH,
+        "Temperature",
+        "The first is used; the next when a text repeats itself or is unsure.",
+    )
+    """0: no sampling."""
+    initial_prompt: str = option("", SEARCH, "Initial prompt", "Shows the style, and how names are spelled.")
+    """Text that came before the recording."""
+    truncate_prompt: bool = option(
+        False, SEARCH, "", "Use the end of a prompt that is too long, instead of refusing it."
+    )
+    """As OpenAI does."""
+    hotwords: str = option("", SEARCH, "Hotwords", "Words to expect in every window: names, terms.")
+    condition_on_prev_tokens: bool = option(
+        True,
+        SEARCH,
+        "Condition on previous text",
+        "Fewer errors, one script and one style; a mistake may be carried on.",
+        aliases=("condition_on_previous_text",),
+    )
+    """Not if `batch_size` is above 1, and not with models of short clips or the demo model."""
+    no_speech_threshold: float = option(
+        0.6, SEARCH, "No-speech threshold", "Above it, an unsure text is dropped as silence.", bounds=(0, 1)
+    )
+    """A probability; 1 writes down everything."""
+    compression_ratio_threshold: float = option(
+        2.4, SEARCH, "Compression ratio threshold", "Above it, a text counts as repetitive.", bounds=(0, 1000)
+    )
+    """By how much zlib makes a text smaller."""
+    logprob_threshold: float = option(
+        -1.0,
+        SEARCH,
+        "Log-probability threshold",
+        "Below it (mean over tokens), a text counts as unsure.",
+        aliases=("log_prob_threshold",),
+    )
+    suppress_tokens: tuple[int, ...] | None = option(
+        None, SEARCH, "Suppressed tokens", "Ids with commas; -1: the model's own list; none: no token."
+    )
+    """None: those that the model names."""
+    max_new_tokens: int = option(
+        0, SEARCH, "Longest text", "Max tokens per window; 0: no limit.", bounds=_MOST
+    )
+    audio_context: str = option(
+        "auto",
+        SPEECH,
+        "Audio context",
+        "Encoder input length. Models trained in short-audio mode take the audio's own length, others 30 "
+        "seconds: these make errors on shorter input.",
+        choices=AUDIO_CONTEXTS,
+    )
+    vad: bool = option(
+        True,
+        SEARCH,
+        "Skip parts without speech",
+        "Voice activity detection: on silence and noise the model may hallucinate.",
+        aliases=("vad_filter",),
+    )
+    batch_size: int = option(
+        0,
+        SEARCH,
+        "Batch size",
+        "Windows decoded together; 0: one after the other. On a GPU, more is faster.",
+        bounds=_MOST,
+    )
+    """Windows of one recording or of several."""
+    chinese_script: str = option(
+        "auto",
+        SPEECH,
+        "Chinese script",
+        "A model may write both in one recording; one script: the one that most of it is written in.",
+        choices=CHINESE_SCRIPTS,
+    )
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for the first value that cannot be, whatever the model."""
+        check_numbers(self)
+        check_values(self)
+        if not self.temperature or any(not 0 <= value <= 2 for value in self.temperature):
+            raise ConfigError(
+                "{name} must be one or more numbers from 0 to 2, got {given!r}.",
+                name="temperature",
+                given=", ".join(f"{value:g}" for value in self.temperature),
+            )
 
     def written_in(self, language: str) -> str:
         """Code of a text's language where `language` is spoken: what is translated is English."""
@@ -193,12 +265,34 @@ class TranscribeOptions:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Which engine plays a model, and in which precision."""
+    """Which engine plays a model, and in which precision; `check_engine` says whether there is such a one."""
 
-    engine: str = "auto"
-    """Of `ENGINES`; `auto`: faster-whisper for an export, transformers for the rest."""
-    precision: str = "auto"
-    """That `ENGINES` has of it."""
+    engine: str = option(
+        "auto",
+        ENGINE,
+        "Engine",
+        "auto: faster-whisper for an export, transformers for the rest.",
+        choices=or_auto({name: name for name in ENGINES}),
+    )
+    precision: str = option(
+        "auto",
+        ENGINE,
+        "Precision",
+        "",
+        choices=or_auto({name: name for names in ENGINES.values() for name in names}),
+    )
+
+
+FIELDS: dict[str, Field[Any]] = {
+    f.name: f for options in (TranscribeOptions, EngineChoice) for f in fields(options)
+}
+"""Options by name, in the order of the schema."""
+
+
+def explanation(name: str) -> str:
+    """What an option is, for those who do not see its help below its label."""
+    label, sentence = (FIELDS[name].metadata[text] for text in ("label", "help"))
+    return f"{label}. {sentence}".strip(". ") + "."
 
 
 @dataclass

@@ -1,29 +1,35 @@
-"""Checks of what was chosen: values, what a model lacks and what an engine lacks, each told in a sentence."""
+"""What was chosen, read as people write it; what a model or an engine lacks of it is told in a sentence."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
 
 from studio.errors import ConfigError
 from studio.messages import Message
-from studio.options.checks import check_between, check_choice
-from studio.options.choices import ENGINES, TASKS
+from studio.options.choices import ENGINES
 from studio.options.values import whole_number
-from studio.transcription.chinese_script import SCRIPTS
-from studio.transcription.engine import (
-    AUDIO_CONTEXTS,
-    TIMESTAMPS,
-    EngineChoice,
-    TranscribeOptions,
-)
+from studio.transcription.engine import FIELDS, EngineChoice, TranscribeOptions
 
 BATCHED_WINDOWS_ALONE = Message("Windows that are decoded together cannot be conditioned on previous text.")
 
-
-_MOST = 100_000
-"""Beams, tokens and windows: more than any machine has room for."""
-_KNOWN = {
-    "timestamps": TIMESTAMPS,
-    "task": TASKS,
-    "audio_context": AUDIO_CONTEXTS,
-    "chinese_script": SCRIPTS,
+USUAL: dict[str, Any] = {
+    **{name: f.default for name, f in FIELDS.items()},
+    "temperature": ", ".join(f"{value:g}" for value in TranscribeOptions().temperature),
+    "suppress_tokens": "-1",
 }
+"""Option → its usual value, lists as people write them."""
+
+
+def read_options(values: Mapping[str, Any]) -> TranscribeOptions:
+    """Options by name, lists as people write them; what else is among the values stays aside.
+
+    Raises:
+        ConfigError: for a value that cannot be used.
+    """
+    given = {f.name: values[f.name] for f in fields(TranscribeOptions) if f.name in values}
+    given["temperature"] = parse_numbers("temperature", str(given["temperature"]))
+    given["suppress_tokens"] = parse_tokens(str(given["suppress_tokens"] or ""))
+    return TranscribeOptions(**given)
 
 
 def check_engine(choice: EngineChoice) -> None:
@@ -47,30 +53,6 @@ def check_engine(choice: EngineChoice) -> None:
             given=choice.precision,
             known=", ".join(known),
         )
-
-
-def check_values(options: TranscribeOptions) -> None:
-    """Whether each option is what it may be, whatever the model.
-
-    Raises:
-        ConfigError: for the first that is not.
-    """
-    for name, known in _KNOWN.items():
-        check_choice(name, getattr(options, name), known)
-    for name in ("num_beams", "max_new_tokens", "batch_size"):
-        if getattr(options, name) < 0:
-            raise ConfigError(
-                "{name} must be at least {low}, got {value}.", name=name, low=0, value=getattr(options, name)
-            )
-        check_between(name, getattr(options, name), 0, _MOST)
-    if not options.temperature or any(not 0 <= value <= 2 for value in options.temperature):
-        raise ConfigError(
-            "{name} must be one or more numbers from 0 to 2, got {given!r}.",
-            name="temperature",
-            given=", ".join(f"{value:g}" for value in options.temperature),
-        )
-    check_between("no_speech_threshold", options.no_speech_threshold, 0, 1)
-    check_between("compression_ratio_threshold", options.compression_ratio_threshold, 0, 1000)
 
 
 def check_suppressed(options: TranscribeOptions, vocabulary: int) -> None:

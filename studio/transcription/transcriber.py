@@ -48,7 +48,7 @@ from studio.transcription.engine import (
 from studio.transcription.hearing import hear, hint_tokens, initial_tokens, prompt_room
 from studio.transcription.languages import AUTO, join_texts, resolve_language
 from studio.transcription.lasting import lasting
-from studio.transcription.options import check_prompt, check_suppressed, check_values
+from studio.transcription.options import check_prompt, check_suppressed
 from studio.transcription.stretches import PLAIN_SECONDS, Recording, Stretch, next_batch
 from studio.transcription.voice_activity import has_voice, loud_enough
 from studio.transcription.window_model import WORD_SECONDS, Search, WindowModel
@@ -523,8 +523,7 @@ class Transcriber:
         return self._audio_context == SHORT and seconds <= (self._short_seconds or math.inf)
 
     def _checked(self, options: TranscribeOptions) -> str:
-        """The language's code, or nothing if it is to be detected; the other options are what they may be."""
-        check_values(options)
+        """The language's code, or nothing if it is to be detected; the model can do what else is asked."""
         model = self._loaded.model
         model.tokens.checked_task(options.task)
         language = resolve_language(options.language, self.languages)

@@ -10,6 +10,7 @@ from studio.options.dialects import UNUSED
 from studio.options.training import FIELDS, GROUPS
 from studio.publishing.formats import FORMS
 from studio.registry.catalog import RELEASED
+from studio.transcription import engine
 
 STUDIO = Path(errors.__file__).parent
 MARKERS = {"_", "N_", "tr"}
@@ -28,10 +29,12 @@ def page_texts() -> set[str]:
 
 
 def option_texts() -> set[str]:
-    """What the form shows of a run's options, and what is said of flags that are none."""
-    named = {f.metadata[text] for f in FIELDS.values() for text in ("label", "help", "automatic")} - {""}
+    """What forms show of the options of runs and transcriptions, and what is said of flags that are none."""
+    # The page has no field for an option without a label.
+    shown = [f.metadata for f in (*FIELDS.values(), *engine.FIELDS.values()) if f.metadata["label"]]
+    named = {each[text] for each in shown for text in ("label", "help", "automatic")} - {""}
     named |= {flag.reason for flag in UNUSED.values()}
-    return named | set(GROUPS.values()) | {words for f in FIELDS.values() for words in _labels(f.metadata)}
+    return named | set(GROUPS.values()) | {words for each in shown for words in _labels(each)}
 
 
 def _labels(metadata: Mapping[str, Any]) -> set[str]:

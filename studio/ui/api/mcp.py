@@ -20,6 +20,7 @@ from studio.methods import METHODS
 from studio.options.choices import ENGINES, NORMALIZERS
 from studio.options.training import FIELDS
 from studio.publishing.formats import FORMATS
+from studio.transcription import engine
 
 
 def _choices(option: str) -> list[str]:
@@ -32,20 +33,14 @@ def _listed(choices: Mapping[str, Sequence[str]]) -> str:
 
 
 ARGUMENTS = {
-    "chinese_script": "auto: the script that prevails; as_heard, simplified, traditional, taiwan.",
-    "audio_context": "Encoder input length: full (30 seconds), short (the audio's own), auto: as it was "
-    "trained.",
     "audio": "The recording: an address that everybody can reach, or data:audio/flac;base64,….",
     "base_model": "A model's id as `models` lists it, a short name such as small, a folder or a Hub id.",
     "config": "Options of `python -m studio train` by name, such as base_model, train_data and method.",
     "effective_batch_size": "Effective batch size: clips per optimizer step.",
-    "engine": f"Inference engine: {' or '.join(ENGINES)}; auto: what the model is for.",
     "gpu": "A card's name, such as RTX 4090, or a size, such as 24GiB; empty: the card of this machine.",
     "limit": "How many runs are listed, the newest and all at work.",
     "hours": "Hours of transcribed speech there are to train on; 0: not known.",
-    "initial_prompt": "Prompt: shows the style, and how names are spelled.",
     "label_length": "Tokens of the longest text in the data.",
-    "language": "Language spoken, as a name or code; auto: the model detects it.",
     "memory_gib": "GPU memory that is free, in GiB, instead of a card; 0: the card says.",
     "max_rows": "Check at most this many rows; 0: all.",
     "method": f"{', '.join(METHODS)}; where auto is the default, the data decide.",
@@ -64,39 +59,28 @@ ARGUMENTS = {
     "run_id": "Id of a run, as `runs` lists it.",
     "short_audio": "on: encoder input as long as the batch's audio; auto and off count 30 seconds.",
     "max_audio_len": "Longest clip, in seconds; counts with short_audio on.",
-    "task": "transcribe, or translate into English.",
     "test_data": "Manifest, audio folder or Hub dataset for evaluation; empty: none.",
     "text": "The error, or the end of the log.",
-    "timestamps": "Times of the answer: none, segment or word.",
     "train_data": "Manifest, audio folder or Hub dataset.",
     "transcribe": "Number of clips to transcribe, to find texts that do not match; 0: none.",
     "use": "What the memory is for: train or transcribe.",
-    "batch_size": "Windows decoded together; 0: one after the other.",
-    "compression_ratio_threshold": "Above this compression ratio a text counts as repetitive.",
-    "condition_on_prev_tokens": "Whether each window is conditioned on the text before it.",
     "format": "; ".join(f"{key}: {form.label}" for key, form in FORMATS.items()) + ".",
-    "hotwords": "Words to expect in every window.",
-    "logprob_threshold": "Below this mean log-probability a text counts as unsure.",
-    "max_new_tokens": "Longest text of a window; 0: no limit.",
     "name": "Name of the result; empty: chosen automatically.",
-    "no_speech_threshold": "Above this probability of silence an unsure text is dropped.",
-    "suppress_tokens": "Tokens never written: ids with commas, none, or -1 for the model's own list.",
-    "temperature": "Temperatures with commas: the next is tried when a text repeats itself or is unsure.",
-    "vad": "Whether parts without speech are skipped.",
 }
 """Argument of an endpoint → what it is; the same word means the same everywhere. What is not here is an
-option of a run, whose help says it."""
+option of a transcription or of a run, whose help says it."""
 
 _MOST_SHOWN = 100
 
 
 def explained(name: str) -> str:
     """What an argument is; empty if nobody says."""
-    if name in ARGUMENTS or name not in FIELDS:
+    options = {**FIELDS, **engine.FIELDS}
+    if name in ARGUMENTS or name not in options:
         return ARGUMENTS.get(name, "")
-    metadata = FIELDS[name].metadata
-    choices = f" One of {', '.join(metadata['choices'])}." if metadata["choices"] else ""
-    return str(metadata["help"]) + choices
+    metadata = options[name].metadata
+    words = engine.explanation(name) if name in engine.FIELDS else metadata["help"]
+    return f"{words} One of {', '.join(metadata['choices'])}." if metadata["choices"] else str(words)
 
 
 def documented(function: Callable[..., Any]) -> Callable[..., Any]:

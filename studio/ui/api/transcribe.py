@@ -3,7 +3,6 @@
 import html
 import inspect
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,22 +15,21 @@ from studio.options.values import of_kind
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.serving.work import in_own_thread, named
-from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.options import USUAL
 from studio.ui.api.json_values import notes_on
 from studio.ui.api.mcp import documented
 from studio.ui.shared.errors import shows_errors
 from studio.ui.shared.search_options import chosen
 
 _MOST_SHOWN = 100
-_OPTIONS = TranscribeOptions()
-_USUAL: dict[str, str | float] = {
-    "model": DEMO_ID,
-    **vars(_OPTIONS),
-    "temperature": ", ".join(f"{value:g}" for value in _OPTIONS.temperature),
-    "suppress_tokens": "-1",
-    **vars(EngineChoice()),
-}
+_USUAL: dict[str, Any] = {"model": DEMO_ID, **USUAL}
 """Argument but the sound → the value that null stands for, whose kind any other one has."""
+_FIRST = (
+    *("audio", "model", "language", "task", "timestamps", "initial_prompt", "num_beams"),
+    *("audio_context", "chinese_script", "engine", "precision"),
+)
+"""Arguments in the place that they have had from the beginning: programs may give them by place."""
+_ARGUMENTS = (*_FIRST, *(name for name in USUAL if name not in (*_FIRST, "truncate_prompt")))
 
 
 class _Upload(FileData):
@@ -58,41 +56,19 @@ class _Upload(FileData):
 def transcribe_endpoint(services: Services) -> None:
     """`/transcribe`. Its components check that the file is an upload and none of the server's own."""
 
-    def transcribe(
-        audio: str | None,
-        model: str,
-        language: str,
-        task: str,
-        timestamps: str,
-        initial_prompt: str,
-        num_beams: float,
-        audio_context: str,
-        chinese_script: str,
-        engine: str,
-        precision: str,
-        temperature: str,
-        hotwords: str,
-        condition_on_prev_tokens: bool,
-        no_speech_threshold: float,
-        compression_ratio_threshold: float,
-        logprob_threshold: float,
-        suppress_tokens: str,
-        max_new_tokens: float,
-        vad: bool,
-        batch_size: float,
-        request: gr.Request,
-    ) -> dict[str, Any]:
+    def transcribe(*values: Any) -> dict[str, Any]:
         """Transcribes a recording, with times; a row of `python -m studio transcribe --json`.
 
         `notes` has what is to be known of it, such as that a training run shares the machine.
         """
-        asked = locals()
+        asked = dict(zip(_ARGUMENTS, values, strict=False))  # behind them Gradio says who asks
+        audio = asked.pop("audio")
         if not audio:
             raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
         given = {
             name: of_kind(type(usual), name, usual if asked[name] is None else asked[name])
             for name, usual in _USUAL.items()
-            if name in inputs
+            if name in asked
         }
         options, choice = chosen(given)
         path = Path(audio)
@@ -105,8 +81,12 @@ def transcribe_endpoint(services: Services) -> None:
         notes = [*notes_on(services, [given["model"]], options), *(str(note) for note in heard.notes)]
         return {**heard.to_json(), "audio_path": path.name, "notes": notes}
 
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = [inspect.Parameter(name, kind) for name in (*_ARGUMENTS, "request")]
+    transcribe.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
+    transcribe.__annotations__["request"] = gr.Request
     with gr.Group(visible=False):
-        inputs = _inputs([name for name in inspect.signature(transcribe).parameters if name != "request"])
+        inputs = {name: _field(name) for name in _ARGUMENTS}
         answer_json = gr.JSON()
     gr.on(
         [],
@@ -118,17 +98,16 @@ def transcribe_endpoint(services: Services) -> None:
     )
 
 
-def _inputs(names: Sequence[str]) -> dict[str, Block]:
-    """Components under the names of the arguments; what is an option is at its usual value."""
-    audio = gr.Audio(type="filepath")
-    audio.data_model = _Upload
-    return {name: audio if name == "audio" else _field(_USUAL[name]) for name in names}
-
-
-def _field(value: str | float) -> Block:
+def _field(name: str) -> Block:
+    """The component of an argument, at its usual value."""
+    if name == "audio":
+        audio = gr.Audio(type="filepath")
+        audio.data_model = _Upload
+        return audio
+    usual = _USUAL[name]
     kind: Any = (
-        gr.Checkbox if isinstance(value, bool) else gr.Textbox if isinstance(value, str) else gr.Number
+        gr.Checkbox if isinstance(usual, bool) else gr.Textbox if isinstance(usual, str) else gr.Number
     )
-    field = kind(value)
+    field = kind(usual)
     field.preprocess = lambda given: given  # of another kind Gradio would not say that it is refused
     return field  # type: ignore[no-any-return]

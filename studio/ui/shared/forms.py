@@ -1,7 +1,8 @@
-"""The form of a training run, made from `TrainingConfig`: one component a field, under the field's name."""
+"""Forms that are made from a schema, one component an option under its name; above all the form of a run."""
 
 import re
 from collections.abc import Mapping
+from dataclasses import Field
 from typing import Any
 
 import gradio as gr
@@ -20,24 +21,23 @@ LABELS = {name: _(f.metadata["label"]) for name, f in FIELDS.items()}
 
 
 def field_component(name: str, **more: Any) -> Block:
-    """The component for one field, with the schema's help, choices and default."""
-    f = FIELDS[name]
-    default: Any = f.default
-    common = {"label": LABELS[name], "info": _help(name), "elem_id": f"train-{name}", **more}
-    if f.metadata["choices"]:
-        if f.metadata["is_list"]:
-            common["allow_custom_value"] = True  # several of them, separated by commas
-        return gr.Dropdown(choices_of(f.metadata["choices"]), value=default, **common)
-    if isinstance(default, bool):
-        return gr.Checkbox(value=default, **{"min_width": 180, **common})
-    if f.metadata["automatic"]:
-        common["info"] = _(f.metadata["automatic"])
-    if f.type in (int, int | None):
-        return gr.Number(value=default or 0, **common)
-    if f.type in (float, float | None):
-        step = {"step": f.metadata["step"]} if f.metadata["step"] else {}
-        return gr.Number(value=default or 0, **step, **common)
-    return gr.Textbox(value=shown_value(default), max_lines=1, **common)
+    """The component for an option of a run, at its default."""
+    return component(FIELDS[name], shown_value(FIELDS[name].default), **{"elem_id": f"train-{name}", **more})
+
+
+def component(f: Field[Any], value: Any, *, choose: Any = gr.Dropdown, **more: Any) -> Block:
+    """The component for an option, with the schema's label, help and choices; it shows `value` at first."""
+    step, choices = f.metadata["step"], more.pop("choices", choices_of(f.metadata["choices"]))
+    told = {"value": value, "label": _(f.metadata["label"]), "info": _info(f), **more}
+    if choices:
+        # Of a list several may be typed in, separated by commas.
+        several = {"allow_custom_value": True} if f.metadata["is_list"] else {}
+        return choose(choices, **{**several, **told})  # type: ignore[no-any-return]
+    if isinstance(value, bool):
+        return gr.Checkbox(**{"min_width": 180, **told})
+    if isinstance(value, (int, float)):
+        return gr.Number(**({"step": step} if step else {}), **told)
+    return gr.Textbox(**{"max_lines": 1, **told})
 
 
 def choices_of(choices: Mapping[str, str]) -> list[tuple[Any, str]]:
@@ -50,9 +50,9 @@ def languages_at_first() -> list[tuple[Any, str]]:
     return [(_("Automatic"), "auto"), *language_choices("en")[1:]]
 
 
-def _help(name: str) -> Any:
-    """The schema's sentence about a field; None where it only says the label once more."""
-    label, sentence = (FIELDS[name].metadata[text] for text in ("label", "help"))
+def _info(f: Field[Any]) -> Any:
+    """The schema's sentence about an option; None where it only says the label once more."""
+    label, sentence = f.metadata["label"], f.metadata["automatic"] or f.metadata["help"]
     said, more = (set(re.findall(r"\w+", text.lower())) for text in (label, sentence))
     return _(sentence) if more - said else None
 

@@ -10,14 +10,16 @@ from gradio.blocks import Block
 
 from studio.dataset.audio import SAMPLING_RATE, VIDEO_FILES, save_sound
 from studio.files import read_json
+from studio.options.choices import TIMESTAMPS
 from studio.registry.spec import ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.settings import DEMO_SPEECH
 from studio.translation import N_
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, offered
-from studio.ui.shared.forms import languages_at_first
+from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
+from studio.ui.shared.search_options import option_field
 from studio.ui.shared.views import model_choices
 from studio.ui.shared.visitors import models_for
 
@@ -168,29 +170,16 @@ def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
 def language_and_task(prefix: str = "transcribe") -> dict[str, Block]:
     """What is spoken and what is to be written, side by side."""
     with gr.Row():
-        language = gr.Dropdown(
-            languages_at_first(),
-            value="auto",
-            label=_("Language"),
-            min_width=140,
-            elem_id=f"{prefix}-language",
-        )
-        task = gr.Dropdown(
-            [(_("Transcribe"), "transcribe"), (_("Translate to English"), "translate")],
-            value="transcribe",
-            label=_("Task"),
-            min_width=140,
-        )
+        known = languages_at_first()
+        language = option_field("language", prefix, choices=known, info=None, min_width=140)
+        task = option_field("task", prefix, min_width=140)
     return {"language": language, "task": task}
 
 
-def timestamps_field() -> gr.Radio:
+def timestamps_field(prefix: str = "transcribe") -> Block:
     """How fine the times are."""
-    return gr.Radio(
-        [(_("By segment"), "segment"), (_("By word"), "word"), (_("None"), "none")],
-        value="word",
-        label=_("Timestamps"),
-    )
+    rising = choices_of({name: TIMESTAMPS[name] for name in ("segment", "word", "none")})
+    return option_field("timestamps", prefix, choices=rising, value="word", choose=gr.Radio)
 
 
 def choices(registry: ModelRegistry, model: str | None, known: list[str], request: gr.Request) -> list[Any]:

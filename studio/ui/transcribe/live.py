@@ -25,7 +25,7 @@ from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, Held, follow_languages, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
-from studio.ui.shared.search_options import engine_fields, script_field
+from studio.ui.shared.search_options import engine_fields, option_field
 from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, shared_note, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.transcribe.form import NO_MODEL, language_and_task
@@ -84,7 +84,7 @@ def build_live(engines: ModelCache, line: Line, model: Block, tab: gr.Tab) -> He
             with gr.Accordion(_("Engine"), open=False):
                 form |= engine_fields("live")
             with gr.Accordion(_("More options"), open=False):
-                form["chinese_script"] = script_field("live")
+                form["chinese_script"] = option_field("chinese_script", "live", choose=gr.Radio)
         with gr.Column(scale=3, min_width=320):
             view = gr.HTML(
                 elem_id="live",

@@ -160,7 +160,7 @@ def build_many(
         with gr.Column(scale=2, min_width=300):
             _file_fields(form, is_public=settings.is_public)
             form |= language_and_task("many")
-            form["timestamps"] = timestamps_field()
+            form["timestamps"] = timestamps_field("many")
             form |= search_options("many")
             with gr.Accordion(_("Layout of the captions"), open=False), gr.Row():
                 form |= layout_fields("many")

@@ -67,15 +67,19 @@ def test_windows_of_a_long_recording_can_be_decoded_together(
 
 
 def test_values_that_cannot_be_are_refused(engines: ModelCache, command: Sample) -> None:
+    for name, value, sentence in (
+        ("num_beams", -1, "num_beams must be between 0 and 100000, got -1."),
+        ("num_beams", 1.5, "num_beams must be a whole number, got 1.5"),
+        ("task", "sing", "task must be one of transcribe, translate, got 'sing'"),
+        ("temperature", (), "temperature must be one or more numbers"),
+        ("temperature", (3.0,), "numbers from 0 to 2"),
+        ("no_speech_threshold", 1.5, "no_speech_threshold must be between 0 and 1, got 1.5"),
+        ("no_speech_threshold", None, "no_speech_threshold is empty: give a number."),
+        ("compression_ratio_threshold", -3.5, "must be between 0 and 1000, got -3.5"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(sentence)):
+            replace(PLAIN, **{name: value})
     for options, sentence in (
-        (replace(PLAIN, num_beams=-1), "num_beams must be at least 0, got -1."),
-        (replace(PLAIN, temperature=()), "temperature must be one or more numbers"),
-        (replace(PLAIN, temperature=(3.0,)), "numbers from 0 to 2"),
-        (replace(PLAIN, no_speech_threshold=1.5), "no_speech_threshold must be between 0 and 1, got 1.5"),
-        (
-            replace(PLAIN, compression_ratio_threshold=-3.5),
-            "compression_ratio_threshold must be between 0 and 1000, got -3.5",
-        ),
         (replace(PLAIN, hotwords="light " * 400), "takes 223: shorten them"),
         (replace(PLAIN, suppress_tokens=(-4,)), "this model's tokens are 0 to"),
     ):

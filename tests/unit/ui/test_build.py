@@ -50,7 +50,9 @@ def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(sett
 def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(settings: Settings) -> None:
     app = build_app(Services.open(settings), Line(AT_ONCE))
     (fn,) = [
-        fn for fn in app.fns.values() if [each.elem_id for each in fn.outputs] == ["transcribe-condition"]
+        fn
+        for fn in app.fns.values()
+        if [each.elem_id for each in fn.outputs] == ["transcribe-condition_on_prev_tokens"]
     ]
     together, alone = (fn.fn(size, None) for size in (8, 1))
     assert (together["interactive"], alone["interactive"]) == (False, True)
