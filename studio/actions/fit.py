@@ -1,6 +1,6 @@
 """From a GPU, a model and hours of speech to the run that fits: what `fit` and the page's form ask."""
 
-from dataclasses import dataclass, replace
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from studio.memory.gpus import Gpu, card, usable_bytes
 from studio.memory.plan import LABEL_LENGTH
 from studio.messages import Message
 from studio.options.arguments import command_line, config_to_dict
-from studio.options.checks import check_between, check_choice
-from studio.options.choices import METHOD_LABELS
+from studio.options.checks import check_values
+from studio.options.choices import METHOD_LABELS, or_auto
+from studio.options.option import option
 from studio.options.sources import OWN_DATA
 from studio.options.training import TrainingConfig
 from studio.options.values import check_numbers
@@ -43,12 +44,7 @@ class Advice:
 
 
 def advise(hours: float) -> Advice:
-    """The method that suits so many hours of transcribed speech; 0 if nobody knows yet.
-
-    Raises:
-        ConfigError: if it is no number of hours.
-    """
-    check_between("hours", hours, 0, 1_000_000)
+    """The method that suits so many hours of transcribed speech; 0 if nobody knows yet."""
     if hours == 0:
         return Advice("lora", 32, _UNKNOWN)
     if hours < FEW_HOURS:
@@ -80,19 +76,29 @@ _MANY = Message(
 class FitQuestion:
     """What a run is looked for; the names are those of the command line."""
 
-    gpu: str = ""
-    """Name of a card, or a size; empty: the card of this machine."""
-    memory_gib: float = 0
-    """What is free, instead of a card; 0: the card says."""
-    base_model: str = AUTO
-    """`auto`: the most accurate one that fits."""
-    hours: float = 0
-    """Of transcribed speech; 0 if nobody knows."""
-    method: str = AUTO
-    effective_batch_size: int = 16
-    """Clips that one step of the optimizer learns from."""
-    label_length: int = LABEL_LENGTH
-    """Tokens of the longest text of a batch."""
+    gpu: str = option("", "fit", "GPU", "Name, such as RTX 4090, or size: 24GiB; empty: this machine's.")
+    memory_gib: float = option(0.0, "fit", "Free memory (GiB)", "0 = that of the GPU.")
+    base_model: str = option(
+        AUTO,
+        "fit",
+        "Model",
+        "Registry id, folder or Hub id; auto: the most accurate that fits.",
+        aliases=("model", "model_name_or_path"),
+    )
+    hours: float = option(
+        0.0,
+        "fit",
+        "Hours of transcribed speech",
+        "Decides the method; 0 if you do not know yet.",
+        bounds=(0, 1_000_000),
+    )
+    method: str = option(
+        AUTO, "fit", "Method", "auto: by the hours of speech.", choices=or_auto(METHOD_LABELS)
+    )
+    effective_batch_size: int = option(
+        16, "fit", "Effective batch size", "Clips per optimizer step.", bounds=(1, LARGEST_BATCH)
+    )
+    label_length: int = option(LABEL_LENGTH, "fit", "Longest text (tokens)", "", bounds=(1, TEXT_POSITIONS))
 
     def __post_init__(self) -> None:
         """Refuses numbers that cannot be.
@@ -103,9 +109,11 @@ class FitQuestion:
         check_numbers(self)
         if self.memory_gib:
             card("", self.memory_gib)
-        advise(self.hours)
-        check_between("effective_batch_size", self.effective_batch_size, 1, LARGEST_BATCH)
-        check_between("label_length", self.label_length, 1, TEXT_POSITIONS)
+        check_values(self)
+
+
+FIELDS: dict[str, Field[Any]] = {f.name: f for f in fields(FitQuestion)}
+"""Options of the question, by name."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +190,6 @@ def find_fit(question: FitQuestion, registry: ModelRegistry, receipts: Path | No
 
 def _advice(question: FitQuestion) -> Advice:
     advice = advise(question.hours)
-    check_choice("method", question.method, (AUTO, *METHOD_LABELS))
     return advice if question.method == AUTO else replace(advice, method=question.method)
 
 

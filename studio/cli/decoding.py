@@ -12,7 +12,6 @@ from studio.transcription.engine import (
     USUAL_BEAMS,
     EngineChoice,
     TranscribeOptions,
-    explanation,
 )
 from studio.transcription.options import USUAL, check_engine, read_options
 
@@ -21,7 +20,7 @@ _DTYPES = tuple(name for name in ENGINES[TRANSFORMERS] if name not in BITS)
 
 def add_engine_options(made: Parser) -> None:
     """Which engine, and in which precision."""
-    made.option("engine", explanation("engine"), choices=FIELDS["engine"].metadata["choices"], default="auto")
+    made.of_schema(FIELDS["engine"], USUAL["engine"])
     precisions = ENGINES[FASTER_WHISPER]
     made.option("compute_type", f"faster-whisper: {', '.join(precisions)}.", known=precisions)
     made.option("dtype", "transformers: float32, float16 or bfloat16.", choices=_DTYPES)
@@ -34,20 +33,16 @@ CLIPS_BEAMS_HELP = f"Beam size (default: {USUAL_BEAMS}; for a test set 1 with tr
 
 def add_transcribe_options(made: Parser) -> None:
     """What is spoken, what is written of it, and how to look for the text."""
-    _add(made, SPEECH)
+    for name in _of(SPEECH):
+        made.of_schema(FIELDS[name], USUAL[name])
     made.set_defaults(timestamps=None)  # as the next one says
     made.flag("return_timestamps", "The same as --timestamps segment; False: none.", default=True)
-    _add(made, SEARCH)
+    for name in _of(SEARCH):
+        made.of_schema(FIELDS[name], USUAL[name])
 
 
-def _add(made: Parser, group: str) -> None:
-    for name, f in FIELDS.items():
-        text, usual, aliases = explanation(name), USUAL[name], f.metadata["aliases"]
-        if f.metadata["group"] == group and f.type is bool:
-            made.flag(name, text, aliases=aliases, default=usual)
-        elif f.metadata["group"] == group:
-            choices = f.metadata["choices"]
-            made.option(name, text, aliases=aliases, kind=type(usual), default=usual, choices=choices)
+def _of(group: str) -> list[str]:
+    return [name for name, f in FIELDS.items() if f.metadata["group"] == group]
 
 
 def choice_of(given: argparse.Namespace) -> EngineChoice:

@@ -26,7 +26,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.plan import planned
 from studio.training.warm_start import warm_started
-from studio.transcription.engine import explanation
+from studio.transcription.engine import FIELDS
 from studio.units import format_bytes, format_count
 
 _VERDICTS = {"fits": "fits", "tight": "is tight", "does_not_fit": "does not fit"}
@@ -78,7 +78,7 @@ def _inference() -> Parser:
         kind=int,
         default=1,
     )
-    made.option("num_beams", explanation("num_beams"), aliases=("beam_size",), kind=int, default=0)
+    made.of_schema(FIELDS["num_beams"], 0)
     made.flag("vad_filter", "Skip silence first: on the processor, so that it takes no GPU memory.")
     return made
 

@@ -1,48 +1,24 @@
 """`fit`: the best training run for a GPU, what had to be changed for it, and what that costs."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 
-from studio.actions.fit import AUTO, FitAnswer, FitQuestion, find_fit
+from studio.actions.fit import FIELDS, FitAnswer, FitQuestion, find_fit
 from studio.actions.presets import PRESETS, Preset, preset, preset_answers, preset_row
 from studio.cli.output import say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.memory.fit import FitResult, cards_for
 from studio.memory.gpus import GPUS, read_otherwise, usable_bytes
 from studio.memory.myths import claims
-from studio.methods import METHODS
 from studio.services import Services
 from studio.settings import Settings
 from studio.units import format_bytes
-
-_DEFAULTS = FitQuestion()
 
 
 def parser() -> Parser:
     """The question; what is not given is chosen."""
     made = Parser("fit", "Find the best training run for a GPU. Exit code 1: nothing fits.")
-    made.option(
-        "gpu",
-        "A GPU's name, such as 'RTX 3060'; this machine's unless given.",
-        default="",
-        known=[gpu.name for gpu in GPUS],
-    )
-    made.option("memory_gib", "Free memory (GiB), instead of a GPU's.", kind=float, default=0.0)
-    made.option(
-        "base_model",
-        "Registry id, folder or Hub id; auto takes the most accurate model that fits.",
-        aliases=("model", "model_name_or_path"),
-        default=AUTO,
-    )
-    made.option("hours", "Hours of transcribed speech, for advice on the method.", kind=float, default=0.0)
-    made.option("method", f"auto, {', '.join(METHODS)}.", default=AUTO, known=(AUTO, *METHODS))
-    made.option(
-        "effective_batch_size",
-        "Effective batch size: clips per optimizer step.",
-        kind=int,
-        default=_DEFAULTS.effective_batch_size,
-    )
-    made.option("label_length", "Tokens of the longest text.", kind=int, default=_DEFAULTS.label_length)
+    for name, f in FIELDS.items():
+        made.of_schema(f, f.default, [gpu.name for gpu in GPUS] if name == "gpu" else ())
     presets = [row.key for row in PRESETS]
     made.option("preset", f"A preset: {', '.join(presets)}.", known=presets)
     made.flag("presets", "Show every preset, with our figures beside what guides say.")
@@ -56,7 +32,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     if given.claims:
         return _show_claims(given.json)
-    question = FitQuestion(**{f.name: getattr(given, f.name) for f in fields(FitQuestion)})
+    question = FitQuestion(**{name: getattr(given, name) for name in FIELDS})
     if given.preset:
         chosen = preset(given.preset)
         question = chosen.question

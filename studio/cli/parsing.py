@@ -4,7 +4,7 @@
 import argparse
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ from studio.cli.output import say
 from studio.errors import ConfigError
 from studio.options.arguments import help_text, parse_training_arguments
 from studio.options.foreign import Foreign
+from studio.options.option import explanation
 from studio.options.training import TrainingConfig
 from studio.options.values import BOOLEAN_WORDS, boolean
 
@@ -101,6 +102,15 @@ class Parser(argparse.ArgumentParser):
             metavar="[True|False]",
             help=text,
         )
+
+    def of_schema(self, f: Field[Any], usual: Any, known: Collection[str] = ()) -> None:
+        """Adds an option of a schema (`studio.options.option`); `usual` is its value as it is written."""
+        name, text, aliases = f.name, explanation(f), f.metadata["aliases"]
+        if f.type is bool:
+            self.flag(name, text, aliases=aliases, default=usual)
+        else:
+            choices, kind = f.metadata["choices"], type(usual)
+            self.option(name, text, aliases=aliases, kind=kind, default=usual, choices=choices, known=known)
 
     def foreign(self, table: Mapping[str, Foreign]) -> None:
         """Takes flags of other scripts that do nothing here; `read` says so."""

@@ -1,7 +1,7 @@
 """An option of a run: a field that says all that form, command line, files and checks need to know of it."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import Field, field
 from types import MappingProxyType
 from typing import Any
 
@@ -55,3 +55,9 @@ def option(
         "in_probe": in_probe,
     }
     return field(default=default, metadata=metadata)
+
+
+def explanation(f: Field[Any]) -> str:
+    """What an option is, for those who do not see its help below its label."""
+    label, sentence = f.metadata["label"], f.metadata["help"]
+    return f"{label}. {sentence}".strip(". ") + "."

@@ -289,12 +289,6 @@ FIELDS: dict[str, Field[Any]] = {
 """Options by name, in the order of the schema."""
 
 
-def explanation(name: str) -> str:
-    """What an option is, for those who do not see its help below its label."""
-    label, sentence = (FIELDS[name].metadata[text] for text in ("label", "help"))
-    return f"{label}. {sentence}".strip(". ") + "."
-
-
 @dataclass
 class Progress:
     """Told to the caller after each window of a recording."""

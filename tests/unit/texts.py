@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from studio import errors
+from studio.actions import fit
 from studio.options.dialects import UNUSED
 from studio.options.training import FIELDS, GROUPS
 from studio.publishing.formats import FORMS
@@ -31,7 +32,8 @@ def page_texts() -> set[str]:
 def option_texts() -> set[str]:
     """What forms show of the options of runs and transcriptions, and what is said of flags that are none."""
     # The page has no field for an option without a label.
-    shown = [f.metadata for f in (*FIELDS.values(), *engine.FIELDS.values()) if f.metadata["label"]]
+    schemas = (FIELDS, fit.FIELDS, engine.FIELDS)
+    shown = [f.metadata for schema in schemas for f in schema.values() if f.metadata["label"]]
     named = {each[text] for each in shown for text in ("label", "help", "automatic")} - {""}
     named |= {flag.reason for flag in UNUSED.values()}
     return named | set(GROUPS.values()) | {words for each in shown for words in _labels(each)}

@@ -15,9 +15,11 @@ from typing import Any, NoReturn
 import gradio as gr
 from gradio import processing_utils
 
+from studio.actions import fit
 from studio.errors import ConfigError
 from studio.methods import METHODS
 from studio.options.choices import ENGINES, NORMALIZERS
+from studio.options.option import explanation
 from studio.options.training import FIELDS
 from studio.publishing.formats import FORMATS
 from studio.transcription import engine
@@ -36,12 +38,7 @@ ARGUMENTS = {
     "audio": "The recording: an address that everybody can reach, or data:audio/flac;base64,….",
     "base_model": "A model's id as `models` lists it, a short name such as small, a folder or a Hub id.",
     "config": "Options of `python -m studio train` by name, such as base_model, train_data and method.",
-    "effective_batch_size": "Effective batch size: clips per optimizer step.",
-    "gpu": "A card's name, such as RTX 4090, or a size, such as 24GiB; empty: the card of this machine.",
     "limit": "How many runs are listed, the newest and all at work.",
-    "hours": "Hours of transcribed speech there are to train on; 0: not known.",
-    "label_length": "Tokens of the longest text in the data.",
-    "memory_gib": "GPU memory that is free, in GiB, instead of a card; 0: the card says.",
     "max_rows": "Check at most this many rows; 0: all.",
     "method": f"{', '.join(METHODS)}; where auto is the default, the data decide.",
     "max_samples": "Use at most this many clips; 0: all.",
@@ -67,20 +64,21 @@ ARGUMENTS = {
     "format": "; ".join(f"{key}: {form.label}" for key, form in FORMATS.items()) + ".",
     "name": "Name of the result; empty: chosen automatically.",
 }
-"""Argument of an endpoint → what it is; the same word means the same everywhere. What is not here is an
-option of a transcription or of a run, whose help says it."""
+"""Argument of an endpoint → what it is; the same word means the same everywhere. What is not here is one
+of `_OPTIONS`."""
+_OPTIONS = {**FIELDS, **fit.FIELDS, **engine.FIELDS}
+"""Options of a run, of a question for one that fits, and of a transcription; their help explains them."""
 
 _MOST_SHOWN = 100
 
 
 def explained(name: str) -> str:
     """What an argument is; empty if nobody says."""
-    options = {**FIELDS, **engine.FIELDS}
-    if name in ARGUMENTS or name not in options:
+    f = _OPTIONS.get(name)
+    if name in ARGUMENTS or f is None:
         return ARGUMENTS.get(name, "")
-    metadata = options[name].metadata
-    words = engine.explanation(name) if name in engine.FIELDS else metadata["help"]
-    return f"{words} One of {', '.join(metadata['choices'])}." if metadata["choices"] else str(words)
+    choices = f" One of {', '.join(f.metadata['choices'])}." if f.metadata["choices"] else ""
+    return (f.metadata["help"] if f is FIELDS.get(name) else explanation(f)) + choices
 
 
 def documented(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,13 +11,12 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.actions.estimate import remedies
-from studio.actions.fit import AUTO, FitAnswer, FitQuestion, find_fit
+from studio.actions.fit import AUTO, FIELDS, FitAnswer, FitQuestion, find_fit
 from studio.actions.presets import PRESETS, Preset, preset, preset_answers
 from studio.errors import StudioError
 from studio.memory.fit import cards_for
 from studio.memory.gpus import usable_bytes, verdict
 from studio.memory.myths import claims
-from studio.options.choices import METHOD_LABELS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, tag
 from studio.reports.pieces import note
@@ -35,14 +34,13 @@ from studio.ui.memory.views import (
 )
 from studio.ui.shared.errors import fields_of, refusal
 from studio.ui.shared.following import QUIET, copyable, follow_form, follow_models
-from studio.ui.shared.forms import choices_of
+from studio.ui.shared.forms import component
 from studio.ui.shared.handover import Handover, handed, handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import plan_link
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import memory_verdict, model_choices
 
-_DEFAULTS = FitQuestion()
 _OWN = ""
 _ANY_MODEL = N_("Automatic: the most accurate that fits")
 
@@ -103,47 +101,18 @@ def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSectio
 
 def _form(registry: ModelRegistry) -> dict[str, Block]:
     """Components under the names of `FitQuestion`."""
-    form: dict[str, Block] = {}
-    form["gpu"] = gpu_field(elem_id="fit-gpu")
-    form["memory_gib"] = gr.Number(
-        0,
-        label=_("Free memory (GiB)"),
-        info=_("0 = that of the GPU above."),
-        elem_id="fit-memory_gib",
-    )
-    form["base_model"] = gr.Dropdown(
-        [(_(_ANY_MODEL), AUTO), *model_choices(registry.all(), "en")],
-        value=AUTO,
-        label=_("Model"),
-        allow_custom_value=True,
-        elem_id="fit-base_model",
-    )
-    form["hours"] = gr.Number(
-        0,
-        label=_("Hours of transcribed speech"),
-        info=_("Decides the method; 0 if you do not know yet."),
-        elem_id="fit-hours",
-    )
-    form["method"] = gr.Dropdown(
-        choices_of(or_auto(METHOD_LABELS)),
-        value=AUTO,
-        label=_("Method"),
-        elem_id="fit-method",
-    )
+    form: dict[str, Block] = {"gpu": gpu_field(elem_id="fit-gpu"), "memory_gib": _field("memory_gib")}
+    models = [(_(_ANY_MODEL), AUTO), *model_choices(registry.all(), "en")]
+    form["base_model"] = _field("base_model", choices=models, info=None, allow_custom_value=True)
+    form["hours"] = _field("hours")
+    form["method"] = _field("method", info=None)
     with gr.Row():
-        form["effective_batch_size"] = gr.Number(
-            _DEFAULTS.effective_batch_size,
-            label=_("Effective batch size"),
-            min_width=120,
-            elem_id="fit-effective_batch_size",
-        )
-        form["label_length"] = gr.Number(
-            _DEFAULTS.label_length,
-            label=_("Longest text (tokens)"),
-            min_width=120,
-            elem_id="fit-label_length",
-        )
+        form |= {name: _field(name, min_width=120) for name in ("effective_batch_size", "label_length")}
     return form
+
+
+def _field(name: str, **more: Any) -> Block:
+    return component(FIELDS[name], FIELDS[name].default, **{"elem_id": f"fit-{name}", **more})
 
 
 def _question(values: Mapping[str, Any]) -> FitQuestion:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import read_audio
-from studio.errors import ConfigError
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import TranscribeOptions
@@ -173,9 +172,3 @@ def test_how_long_clips_were_is_read_from_the_card_of_a_short_audio_model_only(
     spec = ModelSpec("tuned", ModelKind.ADAPTER, ModelSource.TRAINED, "Tuned", card=card)
     assert spec.clip_seconds == wanted
     assert (WindowLengths.of_clips(wanted) == WindowLengths(30, 30)) is (wanted is None)
-
-
-def test_an_unknown_audio_context_is_refused(engines: ModelCache, command: Sample) -> None:
-    options = TranscribeOptions(audio_context="long")  # type: ignore[arg-type]
-    with engines.lease("demo") as engine, pytest.raises(ConfigError, match="auto, full, short, got 'long'"):
-        engine.transcribe(command.path, options)

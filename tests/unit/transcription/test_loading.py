@@ -10,7 +10,7 @@ from studio.errors import ConfigError
 from studio.memory.inference import ESTIMATES
 from studio.options.choices import ENGINES
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
-from studio.transcription.engine import EngineChoice
+from studio.transcription.engine import FIELDS, EngineChoice
 from studio.transcription.loading import LOADERS, engine_of, loader
 
 
@@ -18,6 +18,7 @@ from studio.transcription.loading import LOADERS, engine_of, loader
 def mine(monkeypatch: pytest.MonkeyPatch) -> str:
     """A third engine."""
     monkeypatch.setitem(ENGINES, "mine", ("float32", "int7"))
+    monkeypatch.setitem(FIELDS["engine"].metadata["choices"], "mine", "mine")
     return "mine"
 
 

@@ -71,6 +71,8 @@ def test_values_that_cannot_be_are_refused(engines: ModelCache, command: Sample)
         ("num_beams", -1, "num_beams must be between 0 and 100000, got -1."),
         ("num_beams", 1.5, "num_beams must be a whole number, got 1.5"),
         ("task", "sing", "task must be one of transcribe, translate, got 'sing'"),
+        ("timestamps", "letter", "none, segment, word, got 'letter'"),
+        ("audio_context", "long", "auto, full, short, got 'long'"),
         ("temperature", (), "temperature must be one or more numbers"),
         ("temperature", (3.0,), "numbers from 0 to 2"),
         ("no_speech_threshold", 1.5, "no_speech_threshold must be between 0 and 1, got 1.5"),

@@ -82,15 +82,12 @@ def test_words_of_mandarin_are_characters(tiny: Transcriber, mandarin: Path) -> 
 
 
 def test_what_the_model_lacks_is_refused(engines: ModelCache, command: Sample) -> None:
-    for options, sentence in (
-        (TranscribeOptions(language="Cantonese"), "does not know the language 'Cantonese'"),
-        (TranscribeOptions(language="Klingon"), "no language of Whisper"),
-        (TranscribeOptions(task="summarize"), "task must be one of transcribe, translate, got 'summarize'"),
-        (TranscribeOptions(timestamps="letter"), "none, segment, word, got 'letter'"),  # type: ignore[arg-type]
-        (TranscribeOptions(num_beams=-1), "num_beams must be at least 0"),
+    for language, sentence in (
+        ("Cantonese", "does not know the language 'Cantonese'"),
+        ("Klingon", "no language of Whisper"),
     ):
         with pytest.raises(ConfigError, match=sentence):
-            engines.transcribe("demo", command.path, options)
+            engines.transcribe("demo", command.path, TranscribeOptions(language=language))
 
 
 def test_a_text_file_is_refused_as_sound(engines: ModelCache, tmp_path: Path) -> None:
