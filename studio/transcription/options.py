@@ -21,12 +21,13 @@ USUAL: dict[str, Any] = {
 
 
 def read_options(values: Mapping[str, Any]) -> TranscribeOptions:
-    """Options by name, lists as people write them; what else is among the values stays aside.
+    """Options by name, lists as people write them; one that is missing is as usual, what else is there stays
+    aside.
 
     Raises:
         ConfigError: for a value that cannot be used.
     """
-    given = {f.name: values[f.name] for f in fields(TranscribeOptions) if f.name in values}
+    given = {f.name: values.get(f.name, USUAL[f.name]) for f in fields(TranscribeOptions)}
     given["temperature"] = parse_numbers("temperature", str(given["temperature"]))
     given["suppress_tokens"] = parse_tokens(str(given["suppress_tokens"] or ""))
     return TranscribeOptions(**given)

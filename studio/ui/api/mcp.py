@@ -58,7 +58,6 @@ ARGUMENTS = {
     "max_audio_len": "Longest clip, in seconds; counts with short_audio on.",
     "test_data": "Manifest, audio folder or Hub dataset for evaluation; empty: none.",
     "text": "The error, or the end of the log.",
-    "train_data": "Manifest, audio folder or Hub dataset.",
     "transcribe": "Number of clips to transcribe, to find texts that do not match; 0: none.",
     "use": "What the memory is for: train or transcribe.",
     "format": "; ".join(f"{key}: {form.label}" for key, form in FORMATS.items()) + ".",

@@ -112,7 +112,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
 
 
 def _field(name: str, **more: Any) -> Block:
-    return component(FIELDS[name], FIELDS[name].default, **{"elem_id": f"fit-{name}", **more})
+    return component(FIELDS[name], value=FIELDS[name].default, **{"elem_id": f"fit-{name}", **more})
 
 
 def _question(values: Mapping[str, Any]) -> FitQuestion:

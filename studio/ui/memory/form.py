@@ -7,7 +7,7 @@ from gradio.blocks import Block
 
 from studio.actions.estimate import TRAIN, TRANSCRIBE, default_gpu, gpus, precisions
 from studio.memory.plan import LABEL_LENGTH
-from studio.options.choices import ENGINES, METHOD_LABELS, PRECISIONS, QUANTIZATIONS, SHARDINGS, or_auto
+from studio.options.choices import ENGINES, PRECISIONS, QUANTIZATIONS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import USUAL_BEAMS
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered
@@ -33,20 +33,18 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
         [(_("Train it"), TRAIN), (_("Transcribe with it"), TRANSCRIBE)], value=TRAIN, label=_("Use")
     )
     form["gpu"] = gpu_field()
-    form["method"] = gr.Dropdown(choices_of(METHOD_LABELS), value="lora", label=LABELS["method"])
+    form["method"] = field_component("method", info=None)
     form["engine"] = gr.Radio(list(ENGINES), value="transformers", label=_("Engine"), visible=False)
-    form["per_device_train_batch_size"] = gr.Number(8, label=LABELS["per_device_train_batch_size"])
-    form["gradient_checkpointing"] = gr.Checkbox(
-        False,
-        label=LABELS["gradient_checkpointing"],
-        info=_("Saves the most memory of all; costs about a third more time."),
+    form["per_device_train_batch_size"] = field_component("per_device_train_batch_size", info=None)
+    form["gradient_checkpointing"] = field_component(
+        "gradient_checkpointing", info=_("Saves the most memory of all; costs about a third more time.")
     )
     form["precision"] = gr.Radio(choices_of(or_auto(PRECISIONS)), value="auto", label=LABELS["precision"])
     form["quantization"] = gr.Radio(
         choices_of(QUANTIZATIONS), value="none", label=_("Quantization of the frozen weights")
     )
     with gr.Row():
-        form["lora_r"] = gr.Number(32, label=LABELS["lora_r"], min_width=120)
+        form["lora_r"] = field_component("lora_r", info=None, min_width=120)
         form["label_length"] = gr.Number(LABEL_LENGTH, label=_("Longest text (tokens)"), min_width=120)
     form["num_beams"] = gr.Number(USUAL_BEAMS, label=_("Beam size"), visible=False)
     with gr.Accordion(_("More options"), open=False, elem_id="memory-more") as more:
@@ -73,11 +71,7 @@ def _more() -> dict[str, Block]:
         label=_("GPUs"),
         info=_("The figures are those of one of them."),
     )
-    form["sharding"] = gr.Dropdown(
-        choices_of(SHARDINGS),
-        value="ddp",
-        label=_("Sharding"),
-    )
+    form["sharding"] = field_component("sharding", info=None)
     return form
 
 

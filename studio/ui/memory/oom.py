@@ -11,14 +11,13 @@ from studio.actions.explain_oom import OomQuestion, explain_oom
 from studio.memory.oom_text import LONGEST_TEXT
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import config_from_dict, config_to_dict
-from studio.options.choices import METHOD_LABELS, QUANTIZATIONS
 from studio.registry.store import ModelRegistry
 from studio.runs.oom import EndedRun
 from studio.translation import N_
 from studio.ui.memory.views import diagnosis_view
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import AT_ONCE, follow_form, follow_models
-from studio.ui.shared.forms import LABELS, choices_of
+from studio.ui.shared.forms import field_component
 from studio.ui.shared.handover import Handover, handed, handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import model_choices
@@ -90,22 +89,15 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
         elem_id="oom-base_model",
     )
     with gr.Row():
-        form["method"] = gr.Dropdown(
-            choices_of(METHOD_LABELS),
-            value="lora",
-            label=LABELS["method"],
-            min_width=140,
-            elem_id="oom-method",
-        )
-        form["per_device_train_batch_size"] = gr.Number(
-            8,
-            label=LABELS["per_device_train_batch_size"],
-            min_width=100,
-            elem_id="oom-per_device_train_batch_size",
-        )
-    form["quantization"] = gr.Radio(choices_of(QUANTIZATIONS), value="none", label=LABELS["quantization"])
-    form["gradient_checkpointing"] = gr.Checkbox(False, label=LABELS["gradient_checkpointing"])
+        for name, width in (("method", 140), ("per_device_train_batch_size", 100)):
+            form[name] = _field(name, min_width=width)
+    form["quantization"] = _field("quantization", choose=gr.Radio)
+    form["gradient_checkpointing"] = _field("gradient_checkpointing")
     return form
+
+
+def _field(name: str, **more: Any) -> Block:
+    return field_component(name, info=None, elem_id=f"oom-{name}", **more)
 
 
 def _wire(

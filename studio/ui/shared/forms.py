@@ -21,11 +21,12 @@ LABELS = {name: _(f.metadata["label"]) for name, f in FIELDS.items()}
 
 
 def field_component(name: str, **more: Any) -> Block:
-    """The component for an option of a run, at its default."""
-    return component(FIELDS[name], shown_value(FIELDS[name].default), **{"elem_id": f"train-{name}", **more})
+    """The component for an option of a run, at its default unless told."""
+    f = FIELDS[name]
+    return component(f, **{"value": shown_value(f.default), "elem_id": f"train-{name}", **more})
 
 
-def component(f: Field[Any], value: Any, *, choose: Any = gr.Dropdown, **more: Any) -> Block:
+def component(f: Field[Any], *, value: Any, choose: Any = gr.Dropdown, **more: Any) -> Block:
     """The component for an option, with the schema's label, help and choices; it shows `value` at first."""
     step, choices = f.metadata["step"], more.pop("choices", choices_of(f.metadata["choices"]))
     told = {"value": value, "label": _(f.metadata["label"]), "info": _info(f), **more}

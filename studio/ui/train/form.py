@@ -24,7 +24,6 @@ from studio.training.launch import launch_command
 from studio.ui.shared.errors import Fields, fields_of, refusal, remarks, told_in
 from studio.ui.shared.following import QUIET, changes_of, copyable, follow_form
 from studio.ui.shared.forms import (
-    LABELS,
     field_component,
     folded_groups,
     form_config,
@@ -95,13 +94,11 @@ def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool, owned: li
     to an owner is put into `owned`."""
     form: dict[str, Block] = {}
     preset, preset_refused = _preset_choice(), gr.HTML(elem_id="train-preset-refused")
-    form["base_model"] = gr.Dropdown(
-        [(_("Demo model"), DEMO_ID)],
-        value=DEMO_ID,
-        label=LABELS["base_model"],
+    form["base_model"] = field_component(
+        "base_model",
+        choices=[(_("Demo model"), DEMO_ID)],
         info=_("From the list, or a folder or Hub id."),
         allow_custom_value=True,
-        elem_id="train-base_model",
     )
     form["train_data"] = field_component("train_data")
     if not is_off or can_log_in(settings):
@@ -114,14 +111,12 @@ def build_train_form(settings: Settings, tab: gr.Tab, *, is_off: bool, owned: li
     with gr.Row():
         # Two of 180 have no room side by side on a phone, where the method's name would lie under the arrow.
         form["method"] = field_component("method", min_width=180)
-        form["language"] = gr.Dropdown(
-            languages_at_first(),
-            value="auto",
-            label=LABELS["language"],
+        form["language"] = field_component(
+            "language",
+            choices=languages_at_first(),
             info=_("Automatic: as each row says."),
             allow_custom_value=True,
             min_width=180,
-            elem_id="train-language",
         )
     with gr.Row():
         for name in ("num_train_epochs", "per_device_train_batch_size", "learning_rate"):

@@ -16,16 +16,16 @@ from studio.reports.evaluation_views import side_by_side_view
 from studio.reports.language_names import language_choices
 from studio.reports.pieces import note, progress_bar
 from studio.serving.waiting import Line
-from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions
+from studio.transcription.engine import Progress
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, tr
 from studio.ui.shared.following import QUIET, Held, compared_models, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.search_options import engine_fields
+from studio.ui.shared.search_options import chosen, engine_fields
 from studio.ui.shared.tasks import Task, Tasks, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import model_names
-from studio.ui.transcribe.form import language_and_task, sample_buttons, video_button
+from studio.ui.transcribe.form import language_and_task, recording_field
 from studio.ui.transcribe.results import KEPT_SECONDS
 
 MOST_MODELS = 3
@@ -43,15 +43,7 @@ def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab:
     """The section's content; returns what the server holds of it."""
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
-            audio = gr.Audio(
-                sources=["upload", "microphone"],
-                type="filepath",
-                label=_("Recording"),
-                elem_id="compare-audio",
-                buttons=["download"],
-            )
-            sample_buttons(audio)
-            video_button(audio, engines.longest_seconds)
+            audio = recording_field(engines.longest_seconds, "compare")
             models = gr.Dropdown(
                 [],
                 label=_("Models"),
@@ -134,8 +126,7 @@ def _comparison(
     """Hears the recording with each model, and shows the differences."""
     locale = request_locale(request)
     path, models = _asked(values)
-    options = TranscribeOptions(language=values["language"], task=values["task"])
-    choice = EngineChoice(values["engine"], values["precision"])
+    options, choice = chosen(values)
 
     def show(step: Progress) -> list[Any]:
         """A bar of the recording; its length is known once it has been read."""

@@ -56,13 +56,13 @@ _SAMPLES = {
 """Name of a sample's file → what its button says."""
 
 
-def recording_field(longest_seconds: float) -> gr.Audio:
+def recording_field(longest_seconds: float, prefix: str = "transcribe") -> gr.Audio:
     """Where a file or the microphone's sound goes, with the clips that come with the studio below it."""
     audio = gr.Audio(
         sources=["upload", "microphone"],
         type="filepath",
         label=_("Recording"),
-        elem_id="transcribe-audio",
+        elem_id=f"{prefix}-audio",
         # The browser brings a recording to this rate before it uploads it: no model hears more of it, and
         # 44,100 Hz would be encoded, sent and converted back before anybody reads a word.
         waveform_options={"show_recording_waveform": True, "sample_rate": SAMPLING_RATE},

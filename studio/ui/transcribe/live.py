@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,14 @@ from studio.serving.uploads import UPLOADS_KEPT_SECONDS, VOICES
 from studio.serving.waiting import Line
 from studio.settings import ASSETS
 from studio.transcription.captions import FORMATS, render
-from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
+from studio.transcription.engine import Progress, Transcript
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, said, tr
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, Held, follow_languages, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
-from studio.ui.shared.search_options import engine_fields, option_field
+from studio.ui.shared.search_options import chosen, engine_fields, option_field
 from studio.ui.shared.tasks import ExportStep, Pace, Task, Tasks, shared_note, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.transcribe.form import NO_MODEL, language_and_task
@@ -141,7 +140,7 @@ def _wire_sound(
 
     def begin(model: str, event: gr.EventData, request: gr.Request, **values: str) -> str:
         """Asks for the model; says whether a run shares the machine."""
-        options, choice = _asked(values)
+        options, choice = chosen(values)
         soon = replace(options, num_beams=1)
         sessions.begin(str(event._data["session"]), model, soon, choice)
         return shared_note(engines, request_locale(request))
@@ -161,12 +160,6 @@ def _wire_sound(
     view.start_recording(clear, shown.spoken, [shown.offer, shown.status, shown.spoken], **QUIET)
     view.start_recording(**told_in(downloads, begin, [downloads]), inputs_kwargs=form, **QUIET)
     view.stop_recording(end, None, [downloads, shown.offer, shown.spoken, view], **QUIET)
-
-
-def _asked(values: Mapping[str, str]) -> tuple[TranscribeOptions, EngineChoice]:
-    """What the form says, but for the model."""
-    options = TranscribeOptions(values["language"], values["task"], chinese_script=values["chinese_script"])
-    return options, EngineChoice(values["engine"], values["precision"])
 
 
 def _files(transcript: Transcript, locale: str) -> Html:
@@ -196,7 +189,7 @@ def _wire_again(
         if not model:
             raise ConfigError(NO_MODEL)
         path = spoken.sound
-        options, choice = _asked(values)
+        options, choice = chosen(values)
         options, pace = replace(options, timestamps="word"), Pace(time.monotonic())
 
         def show(step: Progress) -> list[Any]:
