@@ -2,16 +2,20 @@
 
 import inspect
 
+from gradio.blocks import Block
 from gradio.utils import get_function_description
 
 from studio.services import Services
 from studio.serving.waiting import AT_ONCE, Line
 from studio.settings import Settings
+from studio.transcription.engine import FIELDS
 from studio.ui.api.mcp import ARGUMENTS, answer_in_json, explained
 from studio.ui.build import build_app
 
 
-def test_every_argument_of_every_endpoint_is_explained_and_nothing_else(settings: Settings) -> None:
+def test_every_argument_is_explained_and_every_option_of_a_transcription_is_one_and_a_field_of_the_page(
+    settings: Settings,
+) -> None:
     app = build_app(Services.open(settings), Line(AT_ONCE))
     public = [fn.fn for fn in app.fns.values() if fn.api_visibility == "public" and fn.fn is not None]
     told = {}
@@ -22,6 +26,10 @@ def test_every_argument_of_every_endpoint_is_explained_and_nothing_else(settings
         told |= {name: arguments[name] for name in names}
     assert told == {name: explained(name) for name in told} and all(told.values())
     assert set(ARGUMENTS) <= set(told), "studio/ui/api/mcp.py says what each argument is, and nothing else"
+    options = {name for name, f in FIELDS.items() if f.metadata["label"]}
+    fields = {each.elem_id for each in app.blocks.values() if isinstance(each, Block)}
+    assert options <= set(told)
+    assert {f"{form}-{name}" for form in ("transcribe", "many") for name in options} <= fields
 
 
 class Server:
