@@ -183,7 +183,7 @@ REASONS = {
     "another kind of run: its texts, labels, loss and figures differ": ("distill",),
     "steps and clips are counted with it: schedule, memory, speed, and a retry when memory ran out": (
         *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
-        "num_processes",
+        *("num_processes", "max_steps"),
     ),
     "data are checked, confined to a visitor's folder, read, and named in the card": ("train_data",),
     "which clips can be used hangs on it: lists are checked, planned, read and warned of with it": (

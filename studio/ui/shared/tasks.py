@@ -55,8 +55,9 @@ class Task(Generic[Report, Result]):
     filled: Sequence[Any] = ()
     """What they show once it has begun, if there is something."""
     back: Callable[[], Shown] | None = None
-    """What they show once it is cancelled, if there is something from before: that is worth more than half of
-    the new, so nothing is waited for. Without it, what is at hand is still finished and shown."""
+    """What they show once it is cancelled or has failed, if there is something from before: that is worth
+    more than half of the new, so nothing is waited for. Without it, what is at hand is still finished and
+    shown."""
     undone: str = ""
     """What is said if its work ends with `Cancelled`, and nothing came of it."""
     engines: ModelCache | None = None
@@ -104,6 +105,8 @@ class Tasks:
                 async for step in steps:
                     yield step
         except StudioError as error:
+            if task.back and (before := task.back()):
+                yield [from_before(request_locale(request)), *before]
             if task.path is None:
                 raise
             raise named(error, task.path) from error

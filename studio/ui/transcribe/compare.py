@@ -77,30 +77,18 @@ def build_compare(registry: ModelRegistry, engines: ModelCache, line: Line, tab:
             heard = gr.State(None, time_to_live=KEPT_SECONDS)
     form: dict[str, Block] = {"audio": audio, "models": models, **spoken, **played, "reference": reference}
     shown = [status, table, download]
-    _wire(registry, engines, line, tab, form, [*shown, heard], start, cancel)
-    return Held(heard, shown, partial(_shown, registry))
-
-
-def _wire(
-    registry: ModelRegistry,
-    engines: ModelCache,
-    line: Line,
-    tab: gr.Tab,
-    form: dict[str, Block],
-    outputs: list[Block],
-    start: gr.Button,
-    cancel: gr.Button,
-) -> None:
-    tasks = Tasks(line)
 
     def refresh(chosen: list[str] | None, request: gr.Request) -> list[Any]:
         """The models and the languages."""
-        locale = request_locale(request)
-        return [compared_models(registry, chosen, request), gr.Dropdown(choices=language_choices(locale))]
+        languages = gr.Dropdown(choices=language_choices(request_locale(request)))
+        return [compared_models(registry, chosen, request), languages]
 
-    gr.on(opened(tab), refresh, form["models"], [form["models"], form["language"]], **QUIET)
-    work = tasks.handler(partial(_comparison, registry, engines), outputs, {**form, "before": outputs[-1]})
-    wire_work([start.click], cancel, tasks.stops, outputs[0], **work, **QUIET)
+    gr.on(opened(tab), refresh, models, [models, form["language"]], **QUIET)
+    tasks = Tasks(line)
+    asked = {**form, "before": heard}
+    work = tasks.handler(partial(_comparison, registry, engines), [*shown, heard], asked)
+    wire_work([start.click], cancel, tasks.stops, status, **work, **QUIET)
+    return Held(heard, shown, partial(_shown, registry))
 
 
 def _asked(values: dict[str, Any]) -> tuple[Path, list[str]]:

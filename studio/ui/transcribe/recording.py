@@ -1,9 +1,9 @@
 """One recording in, its transcript out: progress and partial text, times to click on, corrections, files."""
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,8 @@ from gradio.blocks import Block
 
 from studio.dataset.audio import stream_audio
 from studio.dataset.waveform import waveform_peaks
-from studio.errors import AudioError, ConfigError, StudioError
+from studio.errors import AudioError, ConfigError
 from studio.evaluation.reading_short import cost_of
-from studio.messages import Message
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html
 from studio.reports.pieces import progress_bar
@@ -25,11 +24,10 @@ from studio.transcription.engine import Progress, TranscribeOptions, Transcript
 from studio.transcription.languages import join_texts
 from studio.transcription.model_cache import ModelCache
 from studio.translation import tr
-from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, follow_languages, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
-from studio.ui.shared.tasks import Pace, Task, Tasks, from_before, paced_bar, tells_steps
+from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar, tells_steps
 from studio.ui.shared.transcript_views import segment_list
 from studio.ui.transcribe.form import (
     NO_MODEL,
@@ -76,59 +74,38 @@ def build_recording(
                 cancel = gr.Button(_("Cancel"), elem_id="transcribe-cancel")
         with gr.Column(scale=3, min_width=320):
             results = build_results(layout)
-    section = RecordingSection(form, layout, results)
-    _wire_start(registry, engines, line, tab, section, start, cancel)
-    wire_corrections(layout, results)
-    return section
-
-
-def _wire_start(
-    registry: ModelRegistry,
-    engines: ModelCache,
-    line: Line,
-    tab: gr.Tab,
-    section: RecordingSection,
-    start: gr.Button,
-    cancel: gr.Button,
-) -> None:
-    tasks, form, results = Tasks(line), section.form, section.results
-
-    async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
-        """The transcription, with what is to be known of the model."""
-        is_known = registry.has(values["model"] or "")
-        caution = cost_of(registry.get(values["model"]).card, values["audio_context"]) if is_known else None
-        async with aclosing(_transcribe(engines, tasks, values, caution, request)) as steps:
-            async for step in steps:
-                yield step
-
     follow_languages(form["language"], tab.select)
+    tasks = Tasks(line)
     # Those who wait do so in the line, which tells them their place: Gradio's own queue lets all pass.
     # Who has spoken wants to read: the end of a recording starts it, too.
     triggers = [start.click, form["audio"].stop_recording]  # type: ignore[attr-defined]
-    everything = {**form, **section.layout}
-    heard = told_in(results.status, hear, results.all(), everything)
-    inputs = {**everything, "before": results.heard}
-    wire_work(triggers, cancel, tasks.stops, **heard, inputs_kwargs=inputs, **QUIET)
+    asked = {**form, **layout, "before": results.heard}
+    work = tasks.handler(partial(_transcription, registry, engines), results.all(), asked)
+    wire_work(triggers, cancel, tasks.stops, **work, **QUIET)
+    wire_corrections(layout, results)
+    return RecordingSection(form, layout, results)
 
 
-async def _transcribe(
+def _transcription(
+    registry: ModelRegistry,
     engines: ModelCache,
-    tasks: Tasks,
-    values: dict[str, Any],
-    caution: Message | None,
     request: gr.Request,
-) -> AsyncGenerator[list[Any]]:
-    """Shows a transcription as it grows; if it is cancelled or fails, the one before it is shown again."""
-    locale = request_locale(request)
-    before: ShownTranscript | None = values.pop("before")
-    layout = layout_or_default(*(values.pop(name) for name in LAYOUT_BOUNDS))
-    audio, model = values.pop("audio"), values.pop("model")
+    *,
+    before: ShownTranscript | None,
+    audio: str | None,
+    model: str | None,
+    **values: Any,
+) -> Task[Progress, tuple[Transcript, Sequence[float]]]:
+    """A transcription as it grows; if it is cancelled or fails, the one before it is shown again."""
     if not audio:
         raise AudioError("There is no recording yet: upload a file, press Record, or take a sample.")
     if not model:
         raise ConfigError(NO_MODEL)
-    path = Path(audio)
+    locale, path = request_locale(request), Path(audio)
+    layout = layout_or_default(*(values[name] for name in LAYOUT_BOUNDS))
     options, choice = chosen(values)
+    is_known = registry.has(model)
+    caution = cost_of(registry.get(model).card, options.audio_context) if is_known else None
     growing = _Growing(locale, options)
 
     def put_back() -> list[Any]:
@@ -147,7 +124,7 @@ async def _transcribe(
         whole = ShownTranscript(heard, path, tuple(peaks), caution=caution, was_stopped=was_stopped)
         return shown(whole, layout, locale)
 
-    task: Task[Progress, tuple[Transcript, Sequence[float]]] = Task(
+    return Task(
         work=work,
         begun=progress_bar(None, tr("Loading the model and the recording …", locale)),
         show=growing.show,
@@ -158,14 +135,6 @@ async def _transcribe(
         engines=engines,
         path=path,
     )
-    async with aclosing(tasks.run(task, request)) as steps:
-        try:
-            async for step in steps:
-                yield step
-        except StudioError:
-            if before:
-                yield [from_before(locale), *put_back()]
-            raise
 
 
 class _Growing:

@@ -302,17 +302,18 @@ def test_an_error_takes_nothing_away_and_names_an_upload_without_its_folder() ->
     def work(_report: Any, _should_stop: Any) -> str:
         raise AudioError("{path} is an empty file.", path=Path("/srv/uploads/1f3a/a.wav"))
 
-    async def visit() -> list[list[Any]]:
+    async def visit(**more: Any) -> list[list[Any]]:
         seen = []
         with pytest.raises(AudioError, match=r"^a\.wav is an empty file"):
             async for step in Tasks(Line(1)).run(  # type: ignore[arg-type]
-                task(work, path=Path("/srv/uploads/1f3a/a.wav")),
+                task(work, path=Path("/srv/uploads/1f3a/a.wav"), **more),
                 Visit("me"),
             ):
                 seen.append(step)
         return seen
 
     assert run_in_loop(visit()) == [["begun", STAYS]]
+    assert run_in_loop(visit(back=lambda: ["before"]))[-1][1:] == ["before"]
 
 
 def test_nobody_knows_before_anything_is_done() -> None:
