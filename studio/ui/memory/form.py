@@ -7,11 +7,11 @@ from gradio.blocks import Block
 
 from studio.actions.estimate import TRAIN, TRANSCRIBE, default_gpu, gpus, precisions
 from studio.memory.plan import LABEL_LENGTH
-from studio.options.choices import ENGINES, PRECISIONS, QUANTIZATIONS, or_auto
+from studio.options.choices import ENGINES, QUANTIZATIONS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import USUAL_BEAMS
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered
-from studio.ui.shared.forms import LABELS, choices_of, field_component
+from studio.ui.shared.forms import choices_of, field_component
 from studio.ui.shared.i18n import _
 from studio.ui.shared.views import model_choices
 from studio.units import format_bytes
@@ -39,7 +39,7 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
     form["gradient_checkpointing"] = field_component(
         "gradient_checkpointing", info=_("Saves the most memory of all; costs about a third more time.")
     )
-    form["precision"] = gr.Radio(choices_of(or_auto(PRECISIONS)), value="auto", label=LABELS["precision"])
+    form["precision"] = field_component("precision", choose=gr.Radio, info=None)
     form["quantization"] = gr.Radio(
         choices_of(QUANTIZATIONS), value="none", label=_("Quantization of the frozen weights")
     )

@@ -17,8 +17,6 @@ from studio.settings import Settings
 from studio.training.distributed.slurm import slurm_script
 from studio.ui.shared.i18n import _
 
-LABELS = {name: _(f.metadata["label"]) for name, f in FIELDS.items()}
-
 
 def field_component(name: str, **more: Any) -> Block:
     """The component for an option of a run, at its default unless told."""
