@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, SOUND_FILES, read_audio
-from studio.errors import AudioError, ConfigError, StudioError, in_brief
+from studio.errors import AudioError, ConfigError, StudioError, in_short
 from studio.files import files_below, read_json, user_path
 from studio.messages import Message
 from studio.options.arguments import config_from_dict, config_to_dict
@@ -263,24 +263,33 @@ def _with_foreign_options(
     """Options, number of speeds and sampling rates as a list of `{type, params, prob}` has them."""
     path = user_path(config.augment_config_path)
     try:
-        steps = read_json(path)
-        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-            raise ConfigError("it is no list of objects with type, params and prob")
-        options, rates, bands = _translated(steps, path.absolute().parent, settings)
+        options, rates, bands = _translated(_steps_in(path), path.absolute().parent, settings)
         if not (0 <= rates <= _MOST_SPEEDS and bands and all(rate >= _LOWEST_RATE for rate in bands)):
             raise ConfigError(
-                "num_rates is 0 to {most}, each of new_sample_rates {low} Hz or more",
+                "num_rates is 0 to {most}, each of new_sample_rates {low} Hz or more.",
                 most=_MOST_SPEEDS,
                 low=_LOWEST_RATE,
             )
         return config_from_dict({**config_to_dict(config), **options}), rates, bands
-    except (OSError, ValueError, OverflowError, TypeError, StudioError) as error:
+    except StudioError as error:
         raise ConfigError(
-            "augment_config_path {path} cannot be used ({reason}). It must be a JSON list of "
+            "augment_config_path {path} cannot be used: {reason} It must be a JSON list of "
             '{{"type": "noise", "params": {{…}}, "prob": 0.5}}; types: noise, resample, speed, volume.',
             path=path,
-            reason=in_brief(error),
+            reason=error.message(),
         ) from error
+
+
+def _steps_in(path: Path) -> list[dict[str, Any]]:
+    try:
+        steps = read_json(path)
+    except FileNotFoundError as error:
+        raise ConfigError("There is no such file.") from error
+    except (OSError, ValueError) as error:
+        raise ConfigError("It cannot be read as JSON.") from error
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        raise ConfigError("It is no list of objects with type, params and prob.")
+    return steps
 
 
 def _translated(
@@ -289,26 +298,30 @@ def _translated(
     options: dict[str, Any] = {}
     rates, bands = 0, _TELEPHONE
     for step in steps:
-        kind, parameters = str(step.get("type")), dict(step.get("params") or {})
+        kind = str(step.get("type"))
         if kind in _WITHOUT_EFFECT:
             continue
         if kind not in ("speed", "volume", "resample", "noise"):
-            raise ConfigError("there is no type {kind!r}", kind=kind)
-        options[f"{kind}_prob"] = float(step.get("prob", 1.0))
+            raise ConfigError("There is no type {kind!r}.", kind=in_short(kind))
+        try:
+            parameters = dict(step.get("params") or {})
+            options[f"{kind}_prob"] = float(step.get("prob", 1.0))
+            if kind == "speed":
+                rates = int(parameters.get("num_rates") or 0)
+            if kind == "resample":
+                bands = tuple(int(rate) for rate in parameters.get("new_sample_rates", bands))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ConfigError("{step} holds a value of the wrong kind.", step=in_short(step)) from error
         for name, value in parameters.items():
             if (kind, name) in _FOREIGN:
                 options[_FOREIGN[kind, name]] = value
             elif (kind, name) not in _OWN_PARAMETERS:
-                raise ConfigError("{kind} has no parameter {name!r}", kind=kind, name=name)
-        if kind == "speed":
-            rates = int(parameters.get("num_rates") or 0)
-        if kind == "resample":
-            bands = tuple(int(rate) for rate in parameters.get("new_sample_rates", bands))
-    if noise_dir := options.get("noise_dir"):
+                raise ConfigError("{kind} has no parameter {name!r}.", kind=kind, name=in_short(name))
+    if noise_dir := str(options.get("noise_dir") or ""):
         folder = settings.working_dir.absolute() / user_path(noise_dir)
         if settings.on_spaces and not folder.resolve().is_relative_to(beside.resolve()):
             raise ConfigError(
-                "on a Space, noise_dir is in the folder of this file, and {folder} is not", folder=noise_dir
+                "On a Space, noise_dir is in the folder of this file, and {folder} is not.", folder=noise_dir
             )
         # As there: without recordings, noise is white.
         options["noise_dir"] = str(folder) if folder.is_dir() else ""

@@ -155,7 +155,7 @@ def test_a_folder_of_noise_counts_from_where_the_run_was_asked_for(
     elsewhere = tmp_path / "visitor" / "augmentation.json"
     elsewhere.parent.mkdir()
     shutil.copy(path, elsewhere)
-    with pytest.raises(ConfigError, match="noise_dir is in the folder of this file"):
+    with pytest.raises(ConfigError, match="On a Space, noise_dir is in the folder of this file"):
         augmentation_of(TrainingConfig(augment_config_path=str(elsewhere)))
     assert hum == tmp_path / "noise" / "hum.wav"
 
@@ -166,17 +166,21 @@ def test_a_folder_of_noise_counts_from_where_the_run_was_asked_for(
         ("{}", "它不是由含 type、params 和 prob 的对象组成的列表"),
         ("[1]", "它不是由含 type、params 和 prob 的对象组成的列表"),
         ('[{"type": "reverse"}]', "没有 'reverse' 这种类型"),
-        ("nonsense", "Expecting value"),
-        ("[" * 40_000, "嵌套太深"),
+        ("", "没有这个文件。它必须是"),
+        ("nonsense", "它无法作为 JSON 读取。它必须是"),
+        ("[" * 40_000, "它无法作为 JSON 读取。"),
         ('[{"type": "speed", "params": {"x": 1}}]', "speed 没有 'x' 这个参数"),
         ('[{"type": "speed", "params": {"num_rates": 1e9}}]', "num_rates 为 0 到"),
-        ('[{"type": "speed", "prob": 2}]', "speed_prob 必须"),
+        ('[{"type": "speed", "prob": 2}]', "收到的是 2。它必须是"),
+        ('[{"type": "speed", "prob": "often"}]', "：{'type': 'speed', 'prob': 'often'} 里有类型不对的值。"),
+        ('[{"type": "resample", "params": {"new_sample_rates": 8000}}]', "里有类型不对的值。"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_a_sentence(text: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "augmentation.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"augment_config_path .* cannot be used") as refused:
+    if text:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"augment_config_path .* cannot be used: .*\.") as refused:
         augmentation_of(TrainingConfig(augment_config_path=str(path)))
     assert reason in said(refused.value, "zh-CN")
 
