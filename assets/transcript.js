@@ -92,7 +92,8 @@ element.addEventListener('input', (event) => {
 let drawn = '';
 function correctAgain() {
   const fields = [...element.querySelectorAll('textarea.correction')];
-  const now = JSON.stringify(fields.map((field) => field.defaultValue));
+  const mark = element.querySelector('.segment-list')?.dataset.mark;
+  const now = JSON.stringify([mark, ...fields.map((field) => field.defaultValue)]);
   // What was typed stays in a field that is drawn anew, whichever segment that has now. What the studio refuses stays.
   const isAnother = now !== drawn && !element.querySelector('[data-correcting]');
   if (isAnother) for (const field of fields) field.value = field.defaultValue;

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
 from tests.browser.conftest import OpenPage, held, press_and_read, unfold
@@ -55,6 +55,16 @@ def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(open_page:
     expect(page.locator("#transcript-segments .wave")).to_be_visible()
     expect(corrections.first).to_have_value("turn on the cellar light")
     expect(text).to_have_value(re.compile("cellar"))
+
+    # Transcribed again meanwhile, it is the new text that stands there and is corrected.
+    page.route("**/queue/data*", without_what_is_between)
+    page.locator("#transcribe-start").click()
+    expect(text).to_have_value(re.compile("kitchen"))
+    page.unroute("**/queue/data*")
+    expect(page.locator("#transcribe-cancel")).to_be_disabled()
+    correct(page)
+    expect(corrections.first).to_have_value("turn on the kitchen light")
+    corrections.first.fill("turn on the cellar light")
     done_correcting(page)
     expect(said.first).to_have_text("turn on the cellar light")
 
@@ -128,10 +138,18 @@ def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(open_page:
     expect(corrections.first).to_have_value("turn on the attic light")
 
 
-def correct(page: Page, text: str) -> None:
-    """Writes over the first sentence."""
+def without_what_is_between(route: Route) -> None:
+    """Lets a page know the end of what was started, as where nothing is told before."""
+    answer = route.fetch()
+    told = [message for message in answer.text().split("\n\n") if '"process_generating"' not in message]
+    route.fulfill(response=answer, body="\n\n".join(told))
+
+
+def correct(page: Page, text: str | None = None) -> None:
+    """Begins to correct, and writes over the first sentence if there is a text."""
     page.get_by_role("button", name="Correct the text").click()
-    page.locator("textarea.correction").first.fill(text)
+    if text is not None:
+        page.locator("textarea.correction").first.fill(text)
 
 
 def done_correcting(page: Page) -> None:

@@ -49,12 +49,13 @@ def segment_list(
     *,
     peaks: Sequence[float] = (),
     duration_seconds: float = 0.0,
+    mark: str | None = None,
 ) -> Html:
     """The recording's player, and each segment (and word) as a button that plays from its time.
 
     The Tab key stops at the first button; arrow keys lead to the others (`arrow_keys.js`). With `audio`, each
     segment also has a field to correct it in; with `peaks` (0 to 1), the recording of `duration_seconds` is
-    drawn with its segments above them.
+    drawn with its segments above them. With another `mark`, what was being corrected is another transcript.
     """
     if not segments:
         return Html("")
@@ -84,6 +85,7 @@ def segment_list(
         _legend(words, locale),
         tag("ol", items, class_="segments"),
         class_="segment-list",
+        data_mark=mark,
     )
 
 

@@ -1,8 +1,9 @@
 """What the page shows of a transcription when it is done: the text, the sound, corrections, files."""
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import gradio as gr
@@ -41,6 +42,8 @@ class ShownTranscript:
     """Whether it ends where it was cancelled."""
     written: tuple[str, ...] = ()
     """What somebody is writing into the segments, until it takes the place of the transcript."""
+    mark: str = field(default_factory=lambda: token_hex(4))
+    """Tells it from another of the same words: Gradio draws nothing anew that is the same."""
 
     def as_written(self) -> "ShownTranscript":
         """With what was written so far in place of the transcript."""
@@ -150,6 +153,7 @@ def _segments(heard: ShownTranscript, locale: str) -> Html:
         locale,
         peaks=heard.peaks,
         duration_seconds=heard.transcript.duration_seconds,
+        mark=heard.mark,
     )
 
 
