@@ -6,11 +6,31 @@ language. An error is a message that is raised (`studio.errors`).
 """
 
 import math
+import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 Plain = str | int | float | list["Plain"] | dict[str, "Plain"]
 """What of a message goes into JSON: texts and numbers, and messages that are values of it."""
+
+
+_COUNTED = re.compile(
+    r"(?<!the )(\{(\w+)[^{}]*\}) ((?:(?:corrected|evaluation|older) )?(?:character|clip|evaluation|field|"
+    r"file|language|machine|model|recording|reference|request|row|run|segment|sentence|source|time|token|"
+    r"visitor|window|word))s\b(?! from)(?: (are|have|wait)\b)?"
+)
+_OF_ONE = {"are": " is", "have": " has", "wait": " waits", None: ""}
+
+
+def filled_in(template: str, values: Mapping[str, object]) -> str:
+    """A template with its values, in English with the singular where what it counts is one."""
+
+    def counted(found: re.Match[str]) -> str:
+        """The number's field, and what there is so many of."""
+        field, name, thing, verb = found.groups()
+        return f"{field} {thing}{_OF_ONE[verb]}" if values.get(name) == 1 else found[0]
+
+    return _COUNTED.sub(counted, template).format(**values)
 
 
 class Message:
@@ -22,7 +42,7 @@ class Message:
         self.values: Mapping[str, object] = values
 
     def __str__(self) -> str:
-        return self.template.format(**self.values)
+        return filled_in(self.template, self.values)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from studio.messages import Joined, Message, from_plain
+from studio.messages import Joined, Message, filled_in, from_plain
 
 LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW": "繁體中文"}
 """Locale and its name for people. These spellings are the ones that Gradio's front end knows."""
@@ -29,7 +29,9 @@ def catalogue(locale: str) -> Mapping[str, str]:
 def tr(text: str, locale: str, /, **values: object) -> str:
     """`text` in `locale` with its `{fields}` filled in; English where there is no translation."""
     template = catalogue(locale).get(text, text)
-    return template.format(**{k: _said(value, locale) for k, value in values.items()}) if values else template
+    if not values:
+        return template
+    return filled_in(template, {name: _said(value, locale) for name, value in values.items()})
 
 
 def _said(value: object, locale: str) -> object:

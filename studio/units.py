@@ -94,6 +94,11 @@ def format_count(count: float) -> str:
     return f"{size:.2f} B"
 
 
+def counted(count: float, thing: str) -> str:
+    """`1234, "clip"` → `1,234 clips`, `1, "clip"` → `1 clip`."""
+    return f"{count:,.0f} {thing}{'' if count == 1 else 's'}"
+
+
 def format_percent(share: float) -> str:
     """`0.187` → `18.7 %`."""
     return f"{100 * share:.1f} %"

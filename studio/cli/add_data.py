@@ -7,7 +7,7 @@ from studio.cli.output import ProgressLine, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.dataset.added import SCHEMA_VERSION, Added, add_data, data_sets
 from studio.settings import Settings
-from studio.units import format_bytes
+from studio.units import counted, format_bytes
 
 
 def parser() -> Parser:
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
 
 def _summary(added: Added) -> str:
-    lines = [f"{added.folder}: {added.files} files, {format_bytes(added.size_bytes)}"]
+    lines = [f"{added.folder}: {counted(added.files, 'file')}, {format_bytes(added.size_bytes)}"]
     if added.left_out:
         lines.append(f"Hidden files left out: {added.left_out}.")
     if added.unusable_rows:

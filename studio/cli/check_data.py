@@ -14,7 +14,7 @@ from studio.files import write_text
 from studio.options.choices import NORMALIZERS
 from studio.services import Services
 from studio.settings import Settings
-from studio.units import duration_message, format_percent
+from studio.units import counted, duration_message, format_percent
 from studio.whisper.constants import TEXT_POSITIONS
 
 _SHOWN_LABELS = 10
@@ -110,7 +110,7 @@ def _answer(question: CheckQuestion, settings: Settings, quarantine: Path | None
         seconds = time.monotonic() - began.setdefault(kind, time.monotonic())
         doing = "transcribed" if kind == TRANSCRIBING else "checked"
         left = f", {duration_message(seconds / done * (total - done))} left" if seconds > 1 else ""
-        line.update(f"{doing} {done} of {total} clips{left}")
+        line.update(f"{doing} {done} of {counted(total, 'clip')}{left}")
 
     with Services.open(settings) as services, ProgressLine() as line:
         if question.transcribe:
@@ -121,14 +121,14 @@ def _answer(question: CheckQuestion, settings: Settings, quarantine: Path | None
 def _summary(answer: CheckAnswer) -> str:
     report = answer.report
     lines = [
-        f"{report.source} ({report.format}): {report.good_rows} of {report.rows} rows can be used, "
-        f"{report.hours:.2f} hours"
+        f"{report.source} ({report.format}): {report.good_rows} of {counted(report.rows, 'row')} can be "
+        f"used, {report.hours:.2f} hours"
     ]
     if report.shared and report.shared.count:
         lines.append(str(report.shared.sentence))
     for language, count in report.languages.items():
         share = format_percent(count / report.good_rows)
-        lines.append(f"  {language or 'no language named'}: {count} rows ({share})")
+        lines.append(f"  {language or 'no language named'}: {counted(count, 'row')} ({share})")
     for kind, count in report.kinds.items():
         seriousness = "to check" if kind in WARNINGS else "cannot be used"
         lines.append(f"  {kind.replace('_', ' ')}: {count} ({seriousness})")

@@ -11,7 +11,7 @@ from studio.errors import ConfigError
 from studio.evaluation.explorer import GROUPINGS, SHOWN, SORTS, Cell, Explorer, Query, cell_at
 from studio.evaluation.metrics import align
 from studio.evaluation.side_by_side import marked
-from studio.units import format_percent
+from studio.units import counted, format_percent
 
 _ROWS = 25
 _ASKING = (
@@ -78,7 +78,7 @@ class ListedClips:
     def to_text(self) -> str:
         """Of each its line, what was said, and what each model wrote."""
         explorer = self.explorer
-        told = f"{self.found:,} of {len(explorer.clips):,} clips"
+        told = f"{self.found:,} of {counted(len(explorer.clips), 'clip')}"
         lines = [told if self.found == len(self.places) else f"{told}, {len(self.places):,} are listed"]
         for place in self.places:
             clip = explorer.clips[place]

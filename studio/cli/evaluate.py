@@ -31,7 +31,7 @@ from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
-from studio.units import format_percent, names
+from studio.units import counted, format_percent, names
 
 _SPLIT = "test"
 _LEFT_OUT_SHOWN = 5
@@ -172,7 +172,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             corrections=corrections,
             non_speech=given.non_speech,
             on_step=on_step(line),
-            on_progress=lambda done, total: line.update(f"transcribed {done} of {total} clips"),
+            on_progress=lambda done, total: line.update(f"transcribed {done} of {counted(total, 'clip')}"),
         )
     if evaluation.taken_up:
         say(str(evaluation.taken_up))
@@ -384,7 +384,7 @@ def _summary(result: dict[str, Any], metric: str) -> str:
         lines.append(
             f"{row['b']} against {row['a']}: {row['metric'].upper()} {100 * row['difference']:+.1f} points, "
             f"95 % interval {100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f} ({meaning}); "
-            f"better in {row['better']} clips, worse in {row['worse']}"
+            f"better in {counted(row['better'], 'clip')}, worse in {row['worse']}"
         )
     lines += [str(sentence) for sentence in script_sentences(result)]
     rows = [
@@ -419,12 +419,12 @@ def _errors(found: dict[str, Any]) -> str:
         "confusions: " + first("confusions", lambda row: f"{row['said']} → {row['written']} ×{row['count']}"),
         "deleted: " + first("deletions", lambda row: f"{row['word']} ×{row['count']}"),
         "inserted: " + first("insertions", lambda row: f"{row['word']} ×{row['count']}"),
-        f"repetitions: in {found['loops']} clips",
+        f"repetitions: in {counted(found['loops'], 'clip')}",
     ]
     if silence["clips"]:
         lines.append(
             f"clips without speech: {silence['clips']}, text in {silence['with_text']}, "
-            f"{silence['words']} words"
+            f"{counted(silence['words'], 'word')}"
         )
     for by, groups in found["groups"].items():
         rows = [(g["key"], str(g["clips"]), format_percent(g["rate"])) for g in groups]

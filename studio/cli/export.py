@@ -19,7 +19,7 @@ from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
 from studio.registry.spec import ModelSpec
 from studio.services import Services
 from studio.settings import Settings
-from studio.units import format_bytes
+from studio.units import counted, format_bytes
 
 SCHEMA_VERSION = 1
 _MERGED = "merged"
@@ -120,9 +120,9 @@ def _summary(made: ModelSpec) -> str:
         verdict = (
             "the same tokens"
             if proof["equal"]
-            else f"{proof['different_tokens']} of {proof['tokens']} tokens differ"
+            else f"{proof['different_tokens']} of {counted(proof['tokens'], 'token')} differ"
         )
-        lines.append(f"{proof['b']} beside {proof['a']}: {verdict} ({proof['clips']} clips)")
+        lines.append(f"{proof['b']} beside {proof['a']}: {verdict} ({counted(proof['clips'], 'clip')})")
     if how := form_of(made).proof_note:
         lines.append(str(how))
     if loss := loss_of(made.card.get("capabilities")):

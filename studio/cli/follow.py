@@ -17,7 +17,7 @@ from studio.runs.manager import JobManager, JobState, RunStatus
 from studio.training.events import RunPhase
 from studio.training.learning_rate import gentler
 from studio.training.run_dir import RunDir
-from studio.units import duration_message, format_bytes, format_percent
+from studio.units import counted, duration_message, format_bytes, format_percent
 
 Tell = Callable[[str], None]
 
@@ -198,7 +198,7 @@ def short_audio_lines(report: Mapping[str, Any] | None) -> list[str]:
     metric = str(report["metric"]).upper()
     learned = report.get("learned") or 0
     which = f", {learned} of them trained on" if learned else " that were not learned from"
-    lines = [f"Short-audio mode, on {report['clips']} clips{which}:"]
+    lines = [f"Short-audio mode, on {counted(report['clips'], 'clip')}{which}:"]
     for row in readings:
         who = "base model" if row["is_base"] else "tuned model"
         seen = "as long as the audio" if row["audio_context"] == "short" else "30 s"

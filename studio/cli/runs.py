@@ -13,7 +13,7 @@ from studio.runs.manager import MOST_LISTED, JobState, RunStatus
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
-from studio.units import format_bytes, format_percent
+from studio.units import counted, format_bytes, format_percent
 
 _ACTIONS = {
     "list": 0,
@@ -71,7 +71,7 @@ def _list(services: Services, as_json: bool, most: int | None) -> None:
     ]
     show(table(("RUN", "STATE", "BASE", "PROGRESS", "MODEL"), rows) if rows else "There are no runs yet.")
     if (older := services.jobs.count() - len(runs)) > 0:
-        say(f"{older:,} older runs: --all lists them.")
+        say(f"{counted(older, 'older run')}: --all lists them.")
 
 
 def how_far(status: RunStatus) -> str:

@@ -28,7 +28,7 @@ from studio.registry.hub import HUB_ID
 from studio.registry.languages import LANGUAGES
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID
-from studio.units import duration_message, format_bytes, format_percent
+from studio.units import counted, duration_message, format_bytes, format_percent
 
 README = "README.md"
 PLACEHOLDER = "OWNER/NAME"
@@ -236,7 +236,7 @@ def _errors(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     if not rows:
         return ""
     clips = as_number(data.get("eval_samples"))
-    on = f"{clips:,.0f} clips" if clips else "clips"
+    on = counted(clips, "clip") if clips else "clips"
     source = _speech(facts, "eval_datasets", "eval_source")
     note = " These are those of the model that it was made of." if spec.card.get("made_of") else ""
     table = _rows(("", "Before", "After"), rows)
@@ -294,7 +294,7 @@ def _training(facts: Mapping[str, Any]) -> str:
     if clips:
         source = _speech(facts, "datasets", "source")
         long = f" ({duration_message(3600 * hours)})" if hours else ""
-        lines.append(f"Data: {source}, {clips:,.0f} clips{long}.")
+        lines.append(f"Data: {source}, {counted(clips, 'clip')}{long}.")
     seconds = as_number(as_table(facts.get("seconds")).get("training"))
     steps, best = as_number(facts.get("steps")), as_number(metrics.get("best_step"))
     device = facts.get("device")
@@ -302,7 +302,7 @@ def _training(facts: Mapping[str, Any]) -> str:
     where = f" on {card}" if card else ""
     if seconds and (steps or best):
         kept = f", of which the best, at step {best:,.0f}, was kept" if steps and best else ""
-        lines.append(f"Time: {duration_message(seconds)}{where}, {steps or best:,.0f} steps{kept}.")
+        lines.append(f"Time: {duration_message(seconds)}{where}, {counted(steps or best, 'step')}{kept}.")
     lines += [line for line in (_memory(memory), _settings(facts)) if line]
     return "## Training\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
@@ -366,7 +366,7 @@ def _proof(spec: ModelSpec) -> str:
         return ""
     kept = card.get("quantization")
     weights = f"Weights in {kept}. " if _is_word(kept) else ""
-    verdict = f"{tokens:,.0f} tokens of {clips:.0f} clips beside the model that it was made of: "
+    verdict = f"{counted(tokens, 'token')} of {counted(clips, 'clip')} beside the model that it was made of: "
     verdict += f"{apart:,.0f} differ." if apart else "all the same."
     return f"## Proof\n\n{weights}{verdict} {form_of(spec).proof_note or ''}".rstrip()
 

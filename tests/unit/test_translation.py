@@ -5,7 +5,8 @@ import string
 
 import pytest
 
-from studio.translation import LOCALES, catalogue, paragraph
+from studio.messages import Message
+from studio.translation import LOCALES, catalogue, paragraph, tr
 from tests.unit.texts import error_texts, page_texts
 
 CHINESE = [locale for locale in LOCALES if locale != "en"]
@@ -43,6 +44,20 @@ def test_taiwan_reads_taiwans_words() -> None:
 
 def test_marks_of_a_terminal_do_not_reach_the_page(all_texts: set[str]) -> None:
     assert [text for text in all_texts if "`" in text] == []
+
+
+@pytest.mark.parametrize(
+    ("template", "said", "in_chinese"),
+    [
+        ("Repetitions without end in {count} clips.", "Repetitions without end in 1 clip.", "1 个片段"),
+        ("{count} visitors are ahead of you.", "1 visitor is ahead of you.", "1 位"),
+        ("Sentence {count} runs from 2 to 3 s.", "Sentence 1 runs from 2 to 3 s.", ""),
+    ],
+)
+def test_one_of_a_thing_is_singular(template: str, said: str, in_chinese: str) -> None:
+    assert str(Message(template, count=1)) == tr(template, "en", count=1) == said
+    assert in_chinese in tr(template, "zh-CN", count=1)
+    assert "11 " in tr(template, "en", count=11) and template.format(count=11) == tr(template, "en", count=11)
 
 
 def test_chinese_sentences_follow_without_a_space() -> None:
