@@ -98,7 +98,12 @@ class RunForecast:
         """Names and values, to be read; what is not known is left out."""
         told = []
         if self.clips is not None:
-            told.append((Message("Clips listed"), Message("{count:,}", count=self.clips)))
+            told.append(
+                (
+                    Message("Clips listed (sound and length of texts unchecked)"),
+                    Message("{count:,}", count=self.clips),
+                )
+            )
         if self.steps is not None:
             told.append((Message("Steps"), Message("{count:,}", count=self.steps)))
         if self.warmup is not None:

@@ -71,8 +71,9 @@ def summary(receipt: Receipt) -> str:
         for name, key in _FIGURES
         if (said := receipt.predicted.get(key)) and (found := receipt.measured.get(key))
     ]
-    where = "on the processor: tensors only" if receipt.card == CPU else f"on {receipt.card}"
-    return f"Measured {where}\n{table(('FIGURE', 'PREDICTED', 'MEASURED', 'OFF'), rows)}"
+    cpu = f"Predicted and measured for the processor in {receipt.plan.precision}: tensors only"
+    where = cpu if receipt.card == CPU else f"Measured on {receipt.card}"
+    return f"{where}\n{table(('FIGURE', 'PREDICTED', 'MEASURED', 'OFF'), rows)}"
 
 
 def _list(settings: Settings, *, as_json: bool) -> int:

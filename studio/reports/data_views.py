@@ -17,7 +17,9 @@ def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
     ]
     shown = [_example_row(example, locale) for example in manifest.examples[:rows]]
     summary = tr(
-        "Usable rows: {good}, unusable: {bad}. Format: {format}.",
+        "Rows that can be read: {good}, unusable: {bad}. Format: {format}. A run leaves out more: by "
+        "language, by length of sound and text, and what cannot be heard. The check of every clip finds "
+        "those.",
         locale,
         good=len(manifest.examples),
         bad=len(manifest.problems),

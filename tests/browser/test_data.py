@@ -118,7 +118,7 @@ def test_a_zip_from_another_machine_is_unpacked_checked_and_trained_with(
     expect(said).to_contain_text("Hidden files left out: 1.")
     folder = studio_server.home / "datasets" / "clips" / "my clips"
     expect(data).to_have_value(str(folder))
-    expect(page.locator("#data-preview")).to_contain_text("Usable rows: 40, unusable: 0")
+    expect(page.locator("#data-preview")).to_contain_text("Rows that can be read: 40, unusable: 0")
     page.locator("#train-start").click()
     expect(page.locator("#run-status")).to_contain_text("Created unwatched")
 

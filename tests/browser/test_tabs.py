@@ -366,7 +366,7 @@ def test_a_telephone_shows_all_tabs_in_their_order_and_nothing_is_wider(
     page.keyboard.press("Tab")  # the field may grow with its text, and move the button below
     page.get_by_role("button", name="Preview and check the data").click()
     preview = page.locator("#data-preview")
-    expect(preview).to_contain_text("Usable rows: 1, unusable: 1")
+    expect(preview).to_contain_text("Rows that can be read: 1, unusable: 1")
     expect(preview).to_contain_text("missing.wav")
     expect(preview.locator("td", has_text="missing.wav").first).to_have_css("display", "block")
 

@@ -88,7 +88,7 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     expect(page.get_by_label("Name of the run")).to_have_value("mine")
     expect(page.locator("#train-command textarea")).to_have_value(re.compile("--run_name mine"))
     page.get_by_role("button", name="Preview and check the data").click()
-    expect(page.locator("#data-preview")).to_contain_text("Usable rows: 12, unusable: 1")
+    expect(page.locator("#data-preview")).to_contain_text("Rows that can be read: 12, unusable: 1")
 
     page.locator("#train-start").click()
     expect(page.locator("#run-status")).to_contain_text("step")

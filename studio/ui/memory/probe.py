@@ -111,9 +111,10 @@ def receipt_view(receipt: Receipt, locale: str) -> Html:
     bars = memory_comparison({"predicted": receipt.predicted, "measured": measured}, locale)
     if receipt.card == CPU:
         said = tr(
-            "On the processor: tensors only. Its kernels keep other amounts than a GPU's (masks of dropout "
-            "are four times as large), so this corrects no estimate.",
+            "Predicted and measured for the processor in {precision}: tensors only. Its kernels keep other "
+            "amounts than a GPU's (masks of dropout are four times as large), so this corrects no estimate.",
             locale,
+            precision=receipt.plan.precision,
         )
     else:
         said = tr("Kept: estimates for this card are corrected by it from now on.", locale)

@@ -9,6 +9,7 @@ import psutil
 import pytest
 import torch
 
+from studio.cli.probe import summary
 from studio.errors import ConfigError, RunError
 from studio.files import write_json
 from studio.memory.receipts import read_receipts
@@ -20,6 +21,7 @@ from studio.training.probe.blank import fill_weights, write_blank_model
 from studio.training.probe.question import ProbeQuestion
 from studio.training.probe.worker import ANSWER, answer
 from studio.translation import said
+from studio.ui.memory.probe import receipt_view
 from tests.forking import Popen
 from tests.studio_process import words_of
 from tests.unit.whisper_on_meta import DEMO_LIKE
@@ -57,6 +59,8 @@ def test_a_measurement_leaves_a_receipt_and_nothing_else(settings: Settings, pop
     assert (receipt.measured["tensor_bytes"] or 0) / receipt.predicted["tensor_bytes"] == pytest.approx(
         1.1, abs=0.15
     )
+    for told in (summary(receipt), receipt_view(receipt, "en")):
+        assert "Predicted and measured for the processor in fp32" in told
 
 
 def test_a_stopped_measurement_ends_its_process_and_leaves_nothing(settings: Settings) -> None:

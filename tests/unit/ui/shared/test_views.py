@@ -334,7 +334,7 @@ def test_the_preview_names_bad_rows_by_line() -> None:
     good = Example(Path("/a/good.wav"), "hello", "en", None, None, None, 1.5, (), 1)
     bad = RowProblem(2, Message("There is no file {path}.", path="b.wav"), "b.wav")
     shown = text_of(data_views.manifest_preview(Manifest("list.csv", "csv", (good,), (bad,)), "en"))
-    assert "Usable rows: 1, unusable: 1" in shown and "good.wav hello en 1.5 s" in shown
+    assert "Rows that can be read: 1, unusable: 1" in shown and "good.wav hello en 1.5 s" in shown
     assert "2 b.wav There is no file b.wav." in shown
 
 
