@@ -140,6 +140,8 @@ def test_a_telephone_keeps_the_verdict_in_sight_and_an_error_that_is_pasted_beco
     choose(page, "oom-base_model", "Whisper large-v3 ")
     expect(answer.locator("table")).to_contain_text("Gradient checkpointing on")
     assert_nothing_is_too_wide(page)
+    shown_whole = "field => field.scrollWidth <= field.clientWidth"
+    assert page.locator("#oom-method input").evaluate(shown_whole), "on a telephone, too"
     page.locator("#oom-use").click()
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
     unfold(page, "Adapter, quantization and precision")

@@ -89,7 +89,7 @@ def _form(registry: ModelRegistry) -> dict[str, Block]:
         elem_id="oom-base_model",
     )
     with gr.Row():
-        for name, width in (("method", 140), ("per_device_train_batch_size", 100)):
+        for name, width in (("method", 240), ("per_device_train_batch_size", 100)):
             form[name] = _field(name, min_width=width)
     form["quantization"] = _field("quantization", choose=gr.Radio)
     form["gradient_checkpointing"] = _field("gradient_checkpointing")
