@@ -13,6 +13,7 @@ LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW":
 """Locale and its name for people. These spellings are the ones that Gradio's front end knows."""
 DEFAULT_LOCALE = "en"
 
+_WIDE = tuple("（）「」《》“”，。：；！？、")
 _FOLDER = Path(__file__).parent / "locales"
 
 
@@ -31,7 +32,17 @@ def tr(text: str, locale: str, /, **values: object) -> str:
     template = catalogue(locale).get(text, text)
     if not values:
         return template
-    return filled_in(template, {name: _said(value, locale) for name, value in values.items()})
+    shown = {name: _said(value, locale) for name, value in values.items()}
+    return filled_in(_closed_up(template, shown) if locale.startswith("zh") else template, shown)
+
+
+def _closed_up(template: str, values: Mapping[str, object]) -> str:
+    """Without a space where a value begins or ends with a full-width mark, which has its own."""
+    for name, value in values.items():
+        field = f"{{{name}}}"
+        template = template.replace(f" {field}", field) if str(value).startswith(_WIDE) else template
+        template = template.replace(f"{field} ", field) if str(value).endswith(_WIDE) else template
+    return template
 
 
 def _said(value: object, locale: str) -> object:

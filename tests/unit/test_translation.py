@@ -42,6 +42,15 @@ def test_taiwan_reads_taiwans_words() -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("locale", CHINESE)
+def test_full_width_marks_have_no_space_beside_them(locale: str) -> None:
+    spaced = re.compile(" [（）「」《》“”，。：；！？、]|[（）「」《》“”，。：；！？、] ")
+    assert [text for text in catalogue(locale).values() if spaced.search(text)] == []
+    sentence, label = "{name} must be a whole number, got {value!r}.", "早停（评估次数）"
+    assert spaced.search(tr(sentence, locale, name=label, value="x")) is None
+    assert f"{label} " in tr(sentence, "en", name=label, value="x")
+
+
 def test_marks_of_a_terminal_do_not_reach_the_page(all_texts: set[str]) -> None:
     assert [text for text in all_texts if "`" in text] == []
 

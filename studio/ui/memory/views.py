@@ -92,7 +92,11 @@ def models_view(models: Sequence[ModelFit], chosen: str, locale: str) -> Html:
     rows: list[list[Child]] = []
     for row in models:
         plan = row.result.plan
-        bits = "" if plan.quantization == "none" else f", {tr(QUANTIZATIONS[plan.quantization], locale)}"
+        bits = (
+            ""
+            if plan.quantization == "none"
+            else tr(N_(", "), locale) + tr(QUANTIZATIONS[plan.quantization], locale)
+        )
         name: Child = tag("b", row.title) if row.base_model == chosen else row.title
         mark = (
             badge(tr("fits", locale), "good") if row.result.fits else badge(tr("does not fit", locale), "bad")
