@@ -15,9 +15,8 @@ from typing import Any, BinaryIO
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, csv_rows, open_bytes, open_text, tab_rows
-from studio.errors import ManifestError, in_brief
+from studio.errors import ManifestError
 from studio.files import files_below
-from studio.messages import Message
 from studio.units import format_bytes
 
 _BLOCK_BYTES = 2**20
@@ -87,6 +86,8 @@ def check_text(path: Path) -> tuple[int, str]:
     try:
         if path.exists() and not path.is_file():  # reading a pipe would wait for ever
             raise ManifestError("{path} is not a file.", path=path)
+        if path.suffix.lower() in SOUND_FILES:
+            raise ManifestError("{path} is a recording: name a list that has it with its text.", path=path)
         with open_bytes(path) as file:
             _check_encoding(path, file)
     except FileNotFoundError as error:
@@ -111,6 +112,12 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     lines, blank_lines, length, is_array = 1, 0, 0, False
     while block := file.read(_BLOCK_BYTES):
+        if block.startswith(b"PK\x03\x04") and lines == 1 and length == 0:
+            raise ManifestError(
+                "{path} is a zip: upload it on the Train tab, or take it in with python -m studio add-data. "
+                "Of a spreadsheet, save the table as CSV.",
+                path=path,
+            )
         is_array = is_array or (
             lines == 1 and length == 0 and block.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
         )
@@ -165,8 +172,11 @@ def array_rows(path: Path) -> Iterator[Row]:
                 place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
             if text[place : place + 1] == "]":
                 if text[place + 1 :].strip() or file.read(1).strip():
-                    extra = Message("extra data after the array")
-                    raise _not_json(path, line + text.count("\n", 0, place), extra)
+                    raise ManifestError(
+                        "{path} is not valid JSON (line {line}: extra data after the array).",
+                        path=path,
+                        line=line + text.count("\n", 0, place),
+                    )
                 return
             try:
                 value, place = decoder.raw_decode(text, place)
@@ -176,16 +186,12 @@ def array_rows(path: Path) -> Iterator[Row]:
                     line += text.count("\n", 0, place)
                     text, place = text[place:] + more, 0
                     continue
-                at = getattr(error, "pos", place)
-                raise _not_json(path, line + text.count("\n", 0, at), in_brief(error)) from error
+                line += text.count("\n", 0, getattr(error, "pos", place))
+                raise ManifestError(
+                    "{path} is not valid JSON (line {line}).", path=path, line=line
+                ) from error
             number += 1
             yield row_of(number, value)
-
-
-def _not_json(path: Path, line: int, reason: Message | str) -> ManifestError:
-    return ManifestError(
-        "{path} is not valid JSON (line {line}: {reason}).", path=path, line=line, reason=reason
-    )
 
 
 def _json_line_rows(path: Path, first_line: str) -> Iterator[Row]:
@@ -205,8 +211,8 @@ def parsed_lines(path: Path) -> Iterator[Row]:
             try:
                 value = json.loads(line)
             except _NO_JSON as error:
-                reason = in_brief(error)
-                yield Row(number, {}, ManifestError("The line is not valid JSON ({reason}).", reason=reason))
+                at = getattr(error, "pos", 0) + 1
+                yield Row(number, {}, ManifestError("The line is not valid JSON (at character {at}).", at=at))
                 continue
             yield row_of(number, value)
 
@@ -234,7 +240,8 @@ def row_of(number: int, value: Any) -> Row:
         number,
         {},
         ManifestError(
-            "The row is {value}, where an object with audio and text is needed.", value=repr(value)[:60]
+            "The row is {value}, where an object with audio and text is needed.",
+            value=json.dumps(value, ensure_ascii=False)[:60],
         ),
     )
 

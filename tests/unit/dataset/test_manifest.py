@@ -184,7 +184,7 @@ def test_paths_are_looked_for_beside_the_manifest_and_then_in_the_working_direct
 
 
 BAD_ROWS = [
-    ("not json", "not valid JSON"),
+    ("not json", "not valid JSON (at character 1)"),
     ("[1, 2]", "an object with audio and text is needed"),
     ({"audio": "gone.wav", "text": "x"}, "There is no audio file gone.wav"),
     ({"audio": "clips", "text": "x"}, "is a folder"),
@@ -309,7 +309,8 @@ def test_a_field_of_a_tsv_that_goes_over_lines_is_one_text(write: Write) -> None
         (b"[]", "has no rows"),
         (b"audio,text\n", "has no rows"),
         (b'[{"audio": "a.wav",', r"not valid JSON \(line 1"),
-        (b"[" * 100_000, r"not valid JSON \(line 1"),
+        (b"[" * 100_000, r"not valid JSON \(line 1\)"),
+        (b"PK\x03\x04\xff", "is a zip: upload it"),
         (b'{\n"rows": []\n}', "single JSON object"),
         (b"audio,sentance\na.wav,x\n", "found 'sentance', did you mean 'sentence'"),
         (b"adio_path,text\na.wav,x\n", "found 'adio_path', did you mean 'audio_path'"),
