@@ -4,10 +4,14 @@ import re
 from collections.abc import Sequence
 
 from studio.dataset.example import Example, Manifest, RowProblem
+from studio.errors import in_short
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import note
 from studio.translation import N_, said, tr
 from studio.units import format_clock
+
+_SHOWN_CHARACTERS = 300
+"""Of a text in the preview."""
 
 
 def manifest_preview(manifest: Manifest, locale: str, rows: int = 5) -> Html:
@@ -39,7 +43,8 @@ def _example_row(example: Example, locale: str) -> list[Child]:
     if example.start_seconds:
         name += f" @ {format_clock(example.start_seconds, always_hours=False)}"
     length = tr("{seconds:.1f} s", locale, seconds=seconds) if seconds else ""
-    return [example.line, name, example.text, example.language or "", length]
+    text = str(in_short(example.text, _SHOWN_CHARACTERS))
+    return [example.line, name, text, example.language or "", length]
 
 
 def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20) -> Html:

@@ -332,6 +332,8 @@ def test_runs_that_are_not_in_the_history_are_counted() -> None:
 
 def test_the_preview_names_bad_rows_by_line() -> None:
     good = Example(Path("/a/good.wav"), "hello", "en", None, None, None, 1.5, (), 1)
+    long = replace(good, text="so " * 5000)
+    assert len(data_views.manifest_preview(Manifest("list.csv", "csv", (long,), ()), "en")) < 2000
     bad = RowProblem(2, Message("There is no file {path}.", path="b.wav"), "b.wav")
     shown = text_of(data_views.manifest_preview(Manifest("list.csv", "csv", (good,), (bad,)), "en"))
     assert "Rows that can be read: 1, unusable: 1" in shown and "good.wav hello en 1.5 s" in shown
