@@ -107,7 +107,12 @@ class UtteranceRow:
     @property
     def place(self) -> str:
         """Its line; where there are several lists, with the name of its own."""
-        return place_of(self.line, re.split(r"[\\/]", self.source)[-1])
+        return place_of(self.line, self.list_name)
+
+    @property
+    def list_name(self) -> str:
+        """Last part of the list's path; empty where there is one list."""
+        return re.split(r"[\\/]", self.source)[-1]
 
     @property
     def confidence(self) -> float | None:

@@ -112,9 +112,13 @@ def build_explorer(keep: Keep) -> ExplorerView:
         words = gr.HTML(elem_id="evaluate-words", js_on_load=_ON_LOAD)
         with gr.Row():
             shows, sorts = choices_of(SHOWN_LABELS), choices_of(SORT_LABELS)
-            form["show"] = gr.Dropdown(shows, value="all", label=_("Show"), elem_id="evaluate-show")
+            form["show"] = gr.Dropdown(
+                shows, value="all", label=_("Show"), min_width=180, elem_id="evaluate-show"
+            )
             form["group"] = gr.Dropdown([], label=_("Group"), elem_id="evaluate-group", **_ANY)
-            form["sort"] = gr.Dropdown(sorts, value="worst", label=_("Order"), elem_id="evaluate-sort")
+            form["sort"] = gr.Dropdown(
+                sorts, value="worst", label=_("Order"), min_width=180, elem_id="evaluate-sort"
+            )
             form["search"] = gr.Textbox(
                 label=_("Search in the texts"), max_lines=1, elem_id="evaluate-search"
             )
