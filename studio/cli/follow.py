@@ -116,7 +116,8 @@ def progress(status: RunStatus) -> str:
     if status.memory_bytes:
         parts.append(format_bytes(status.memory_bytes))
     if status.eta_seconds is not None and status.state is JobState.RUNNING:
-        parts.append(f"{duration_message(status.eta_seconds)} left")
+        of_phase = "" if status.learns else " in this phase"
+        parts.append(f"{duration_message(status.eta_seconds)} left{of_phase}")
     if status.disk_free_bytes is not None and status.disk_free_bytes < LITTLE_SPACE_BYTES:
         parts.append(f"only {format_bytes(status.disk_free_bytes)} of disk free")
     return " · ".join(parts)

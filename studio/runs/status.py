@@ -13,6 +13,7 @@ from studio.options.arguments import read_config, read_known
 from studio.options.training import TrainingConfig
 from studio.runs import process
 from studio.runs.kinds import RESULT, fitting
+from studio.training.events import RunPhase
 from studio.training.retry import Retry
 from studio.training.run_dir import RunDir
 
@@ -117,6 +118,11 @@ class RunStatus:
     ended: str = ""
     queue_position: int | None = None
     """1 is next; None if it does not wait."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether it is between its first and its last step: `eta_seconds` is then of all that are left."""
+        return self.phase in (RunPhase.TRAINING, RunPhase.EVALUATING) and 0 < self.step < self.max_steps
 
     @property
     def can_stop(self) -> bool:

@@ -229,8 +229,8 @@ def _figures(status: RunStatus, locale: str) -> list[tuple[str, Child]]:
     moves when it comes.
     """
     is_open = status.state in ACTIVE
-    learns = status.phase in (RunPhase.TRAINING, RunPhase.EVALUATING) or status.eta_seconds is None
-    time_left = N_("Time left") if learns else N_("Phase time left")
+    is_whole = status.learns or status.eta_seconds is None
+    time_left = N_("Time left") if is_whole else N_("Phase time left")
     figures: list[tuple[str, Any, Callable[[Any], str]]] = [
         (time_left, status.eta_seconds, lambda seconds: said(duration_message(seconds), locale))
         if is_open

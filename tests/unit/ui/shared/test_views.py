@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from studio.cli import follow
 from studio.dataset.example import Example, Manifest, RowProblem
 from studio.evaluation.side_by_side import side_by_side
 from studio.files import write_json
@@ -245,6 +246,16 @@ def test_what_is_done_in_a_phase_is_counted_and_fills_its_bar(phase: str, words:
 def test_a_phase_of_which_nobody_knows_how_far_it_is_has_neither_steps_nor_a_filled_bar(phase: str) -> None:
     shown = run_views.run_status(run(phase=phase, step=2, max_steps=9), "en")
     assert "step 2" not in shown and "aria-valuenow" not in shown and "bar-moving" in shown
+
+
+def test_time_that_is_left_of_a_phase_alone_is_called_so() -> None:
+    first = run(phase="evaluating", max_steps=40, eval_progress=(8, 24), eta_seconds=11)
+    later = replace(first, step=14)
+    assert "Phase time left 11 s" in text_of(run_views.run_status(first, "en"))
+    assert "Phase" not in (shown := text_of(run_views.run_status(later, "en"))) and "Time left 11 s" in shown
+    assert follow.progress(first).endswith("11 s left in this phase") and follow.progress(later).endswith(
+        "11 s left"
+    )
 
 
 def test_what_is_not_known_yet_has_its_place_until_a_run_is_over() -> None:
