@@ -1,6 +1,7 @@
 """Texts in three languages. The English text itself is the key of its translations."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -13,7 +14,8 @@ LOCALES: Mapping[str, str] = {"en": "English", "zh-CN": "简体中文", "zh-TW":
 """Locale and its name for people. These spellings are the ones that Gradio's front end knows."""
 DEFAULT_LOCALE = "en"
 
-_WIDE = tuple("（）「」《》“”，。：；！？、")
+_MARKS = "（）「」《》“”，。：；！？、"
+_SIGN = re.compile(f"[\u4e00-\u9fff{_MARKS}]")
 _FOLDER = Path(__file__).parent / "locales"
 
 
@@ -33,16 +35,22 @@ def tr(text: str, locale: str, /, **values: object) -> str:
     if not values:
         return template
     shown = {name: _said(value, locale) for name, value in values.items()}
-    return filled_in(_closed_up(template, shown) if locale.startswith("zh") else template, shown)
+    if locale.startswith("zh"):
+        for name, value in shown.items():
+            template = _closed_up(template, f"{{{name}}}", str(value), isinstance(values[name], Message))
+    return filled_in(template, shown)
 
 
-def _closed_up(template: str, values: Mapping[str, object]) -> str:
-    """Without a space where a value begins or ends with a full-width mark, which has its own."""
-    for name, value in values.items():
-        field = f"{{{name}}}"
-        template = template.replace(f" {field}", field) if str(value).startswith(_WIDE) else template
-        template = template.replace(f"{field} ", field) if str(value).endswith(_WIDE) else template
-    return template
+def _closed_up(template: str, field: str, value: str, is_ours: bool) -> str:
+    """Without a space where a value begins or ends with a full-width mark, which brings its own, or where
+    words of ours meet other signs; what people call things stands apart."""
+    before, field, after = template.partition(field)
+    first, last = value[:1], value[-1:]
+    if (first and first in _MARKS) or (is_ours and _SIGN.match(first) and _SIGN.match(before[-2:-1])):
+        before = before.removesuffix(" ")
+    if (last and last in _MARKS) or (is_ours and _SIGN.match(last) and _SIGN.match(after[1:2])):
+        after = after.removeprefix(" ")
+    return before + field + after
 
 
 def _said(value: object, locale: str) -> object:

@@ -46,9 +46,10 @@ def test_taiwan_reads_taiwans_words() -> None:
 def test_full_width_marks_have_no_space_beside_them(locale: str) -> None:
     spaced = re.compile(" [（）「」《》“”，。：；！？、]|[（）「」《》“”，。：；！？、] ")
     assert [text for text in catalogue(locale).values() if spaced.search(text)] == []
-    sentence, label = "{name} must be a whole number, got {value!r}.", "早停（评估次数）"
+    sentence, label = "{name} must be a whole number, got {value!r}.", Message("Early stopping (evaluations)")
     assert spaced.search(tr(sentence, locale, name=label, value="x")) is None
-    assert f"{label} " in tr(sentence, "en", name=label, value="x")
+    assert re.match(r"\w+，", tr(sentence, locale, name=Message("Epochs"), value="x"))
+    assert "我的 " in tr(sentence, locale, name="我的", value="x"), "what people call things stands apart"
 
 
 def test_marks_of_a_terminal_do_not_reach_the_page(all_texts: set[str]) -> None:
