@@ -230,7 +230,8 @@ def worth_of(comparison: Mapping[str, Any], found: Mapping[str, Any]) -> str:
         return "few"
     if not comparison["significant"]:
         return "chance"
-    return "script" if counts_script(found) else "real"
+    pair = [row for row in found["models"] if row.get("id") in (comparison["a"], comparison["b"])]
+    return "script" if counts_script({**found, "models": pair}) else "real"
 
 
 def read_evaluation(path: Path) -> Evaluation:

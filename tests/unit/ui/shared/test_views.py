@@ -12,6 +12,7 @@ import pytest
 
 from studio.cli import follow
 from studio.dataset.example import Example, Manifest, RowProblem
+from studio.evaluation.result import worth_of
 from studio.evaluation.side_by_side import side_by_side
 from studio.files import write_json
 from studio.memory.plan import Part, TrainingPlan
@@ -443,6 +444,14 @@ def test_of_few_clips_a_difference_is_neither_real_nor_chance() -> None:
         shown = compared(clips)
         assert "too few clips to tell" in shown and "real" not in shown and "15.0 to 25.0" in shown
     assert "片段太少，无法判断" in compared(4, "zh-CN") and "片段太少，無法判斷" in compared(4, "zh-TW")
+
+
+def test_characters_of_another_script_concern_those_alone_who_write_them() -> None:
+    writes = {"demo": {}, "mine": {}, "tiny": {"traditional": 2}}
+    models = [{"id": name, "n": 9, "scripts": found, "normalizer": "none"} for name, found in writes.items()]
+    found = {"models": models, "reference_scripts": {"simplified": 3}}
+    pairs = [{"a": "demo", "b": name, "significant": True} for name in ("mine", "tiny")]
+    assert [worth_of(pair, found) for pair in pairs] == ["real", "script"]
 
 
 def test_the_best_model_is_set_in_bold() -> None:
