@@ -111,7 +111,7 @@ def planned(
     return replace(
         plan,
         label_length=label_length,
-        num_gpus=num_gpus or config.num_processes,
+        num_gpus=config.num_processes if num_gpus is None else num_gpus,
         sharding=sharding or config.sharding,
     )
 

@@ -101,3 +101,8 @@ def test_a_transcription_is_made_smaller_by_its_batch() -> None:
 def test_a_run_is_sized_as_its_gpu_computes(gpu: str, precision: str) -> None:
     plan = training_plan_of(Question("small", gpu=gpu))
     assert (plan.precision, plan.base_dtype) == (precision, precision)
+
+
+def test_no_gpu_at_all_is_refused_as_on_the_command_line() -> None:
+    with pytest.raises(ConfigError, match="must be at least 1, got 0"):
+        training_plan_of(Question("small", num_gpus=0))
