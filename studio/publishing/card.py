@@ -300,11 +300,9 @@ def _training(facts: Mapping[str, Any]) -> str:
     device = facts.get("device")
     card = "the processor" if device == "cpu" else _escaped(device) if isinstance(device, str) else ""
     where = f" on {card}" if card else ""
-    if seconds and (steps or best):
+    if seconds and (taken := steps or best):
         kept = f", of which the best, at step {best:,.0f}, was kept" if steps and best else ""
-        lines.append(
-            f"Time: {duration_message(seconds)}{where}, {counted(steps or best or 0, 'step')}{kept}."
-        )
+        lines.append(f"Time: {duration_message(seconds)}{where}, {counted(taken, 'step')}{kept}.")
     lines += [line for line in (_memory(memory), _settings(facts)) if line]
     return "## Training\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
