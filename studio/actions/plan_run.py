@@ -100,7 +100,7 @@ class RunForecast:
         if self.clips is not None:
             told.append(
                 (
-                    Message("Clips listed (sound and length of texts unchecked)"),
+                    Message("Clips listed (unchecked)"),
                     Message("{count:,}", count=self.clips),
                 )
             )
