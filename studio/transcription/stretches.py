@@ -59,6 +59,8 @@ class Stretch:
     """Where the next window begins."""
     text_end_seconds: float = 0.0
     """Nothing that is written later was said before this."""
+    grows: bool = False
+    """Whether more of it is to come: only its full windows are heard."""
 
     @property
     def window_seconds(self) -> float:

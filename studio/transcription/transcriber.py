@@ -53,6 +53,8 @@ from studio.transcription.stretches import PLAIN_SECONDS, Recording, Stretch, ne
 from studio.transcription.voice_activity import has_voice, loud_enough
 from studio.transcription.window_model import WORD_SECONDS, Search, WindowModel
 from studio.transcription.windows import (
+    EDGE_SECONDS,
+    SILENCE_SECONDS,
     WINDOW_SAMPLES,
     WINDOW_SECONDS,
     WindowLengths,
@@ -203,7 +205,7 @@ class Transcriber:
             ConfigError: if the model lacks the language or the task, or an option has no such value.
         """
         began = time.perf_counter()
-        recording = Recording(self._checked(options), script=OneScript(options.chinese_script))
+        recording = self.begin(options)
         length = 0.0
         is_stopped = False
         for samples in pieces(blocks):
@@ -221,7 +223,41 @@ class Transcriber:
             if on_progress:
                 on_progress(self._progress(recording, (), length, total_seconds, options))
         took = time.perf_counter() - began
-        return self._transcript(recording, length, options, took, audio_path)
+        return self.transcript(recording, length, options, took, audio_path)
+
+    def begin(self, options: TranscribeOptions) -> Recording:
+        """A recording of which nothing was heard yet.
+
+        Raises:
+            ConfigError: if the model lacks the language or the task, or an option has no such value.
+        """
+        return Recording(self._checked(options), script=OneScript(options.chinese_script))
+
+    def hear_part(
+        self,
+        recording: Recording,
+        samples: NDArray[np.float32],
+        offset_seconds: float,
+        options: TranscribeOptions,
+        *,
+        is_last: bool,
+    ) -> int:
+        """Hears the sound of a recording that begins `offset_seconds` into it, and is longer than a window or
+        the last of it. Gives how many samples need not be heard again.
+
+        If it is not the last, what is to come may belong to a window that is not full: that is left.
+        """
+        stretches = self._cut(recording, samples, offset_seconds, options)
+        last = None if is_last or not stretches else stretches[-1]
+        if last:
+            behind = offset_seconds + len(samples) / SAMPLING_RATE - last.start_seconds - last.seconds
+            last.grows = behind < SILENCE_SECONDS
+        ready = [stretch for stretch in stretches if not stretch.grows or self._has_more(stretch, options)]
+        for _ in self._hear_all(ready, options):
+            pass
+        if last and last.grows:
+            return round((last.window_seconds - offset_seconds) * SAMPLING_RATE)
+        return len(samples) if is_last else len(samples) - int(EDGE_SECONDS * SAMPLING_RATE)
 
     def transcribe_clips(
         self,
@@ -256,7 +292,7 @@ class Transcriber:
             since, given_at = given_at, time.perf_counter()
             took = (given_at - since) / max(sum(lengths[n] for n in numbers), 1e-9)
             for n in numbers:
-                yield self._transcript(recordings[n], lengths[n], options, took * lengths[n], names[n])
+                yield self.transcript(recordings[n], lengths[n], options, took * lengths[n], names[n])
 
         left = list(range(len(clips)))
         for waiting in self._hear_all(stretches, options):
@@ -434,7 +470,7 @@ class Transcriber:
     def _has_more(self, stretch: Stretch, options: TranscribeOptions) -> bool:
         """Whether something may be said in what is left of a stretch; silence is passed over."""
         rest = stretch.samples[int(stretch.position_seconds * SAMPLING_RATE) :]
-        if len(rest) < _SHORTEST_SAMPLES:
+        if len(rest) < (WINDOW_SAMPLES if stretch.grows else _SHORTEST_SAMPLES):
             return False
         if len(rest) > WINDOW_SAMPLES:
             return True  # a stretch has no long silence inside; to look for one again takes longer each time
@@ -476,14 +512,15 @@ class Transcriber:
             return tuple(Segment(one.start_seconds, one.end_seconds, one.text) for one in segments)
         return tuple(segments)
 
-    def _transcript(
+    def transcript(
         self,
         recording: Recording,
         duration: float,
         options: TranscribeOptions,
-        took: float,
-        audio_path: str,
+        took: float = 0.0,
+        audio_path: str = "",
     ) -> Transcript:
+        """What was heard of a recording."""
         written = options.written_in(recording.language)
         segments = lasting(self._in_script(recording, options), duration, written)
         text = join_texts([segment.text for segment in segments], written)

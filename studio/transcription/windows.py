@@ -23,11 +23,11 @@ _SEARCHED_SECONDS = 20.0
 """A piece ends in the quietest place of its last seconds."""
 _USUAL_PAUSE_SECONDS = 0.3
 """A window that is nearly full ends in the last pause of this length; else in the longest there is."""
-_SILENCE_SECONDS = 3.0
+SILENCE_SECONDS = 3.0
 """What is longer is not shown to a model, which would make words up."""
 _NEARLY_AS_QUIET = 2.0
 """Up to 3 dB louder."""
-_EDGE_SECONDS = 0.3
+EDGE_SECONDS = 0.3
 """Kept around a voice, beside the detector's margin: the first and the last consonant are quiet."""
 
 
@@ -119,7 +119,7 @@ def without_silence(samples: NDArray[np.float32]) -> list[tuple[int, int]]:
     stretches: list[tuple[int, int]] = []
     for start, end in voiced_spans(samples):
         first, after = int(start * SAMPLING_RATE), min(len(samples), int(end * SAMPLING_RATE))
-        if stretches and first - stretches[-1][1] < _SILENCE_SECONDS * SAMPLING_RATE:
+        if stretches and first - stretches[-1][1] < SILENCE_SECONDS * SAMPLING_RATE:
             stretches[-1] = (stretches[-1][0], after)
         else:
             stretches.append((first, after))
@@ -128,7 +128,7 @@ def without_silence(samples: NDArray[np.float32]) -> list[tuple[int, int]]:
 
 def _with_edges(windows: list[tuple[int, int]], length: int, longest: int) -> list[tuple[int, int]]:
     """The windows with some of the silence around them: half of a pause at most."""
-    edge = int(_EDGE_SECONDS * SAMPLING_RATE)
+    edge = int(EDGE_SECONDS * SAMPLING_RATE)
     ends = [0, *(end for _, end in windows)]
     starts = [*(start for start, _ in windows), length]
     wider = []

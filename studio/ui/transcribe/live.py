@@ -141,8 +141,7 @@ def _wire_sound(
     def begin(model: str, event: gr.EventData, request: gr.Request, **values: str) -> str:
         """Asks for the model; says whether a run shares the machine."""
         options, choice = chosen(values)
-        soon = replace(options, num_beams=1)
-        sessions.begin(str(event._data["session"]), model, soon, choice)
+        sessions.begin(str(event._data["session"]), model, options, choice)
         return shared_note(engines, request_locale(request))
 
     def end(event: gr.EventData, request: gr.Request) -> list[Any]:

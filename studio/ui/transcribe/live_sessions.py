@@ -5,6 +5,7 @@ import binascii
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
-from studio.errors import AudioError, ConfigError
+from studio.errors import AudioError, ConfigError, StudioError
 from studio.messages import Message
 from studio.transcription.chinese_script import AS_HEARD
 from studio.transcription.engine import EngineChoice, TranscribeOptions, Transcript, Word
+from studio.transcription.growing import GrowingRecording
 from studio.transcription.languages import join_texts
 from studio.transcription.live import LiveText, LiveTranscript
 from studio.transcription.model_cache import ModelCache
+from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import WORD_SECONDS
 from studio.ui.shared.tasks import ExportStep
 from studio.ui.transcribe.spoken_sound import SpokenSound
@@ -31,6 +34,10 @@ MOST_AT_ONCE = 4
 """A model hears each of them several times a second."""
 IDLE_SECONDS = 30.0
 """A browser that sent nothing for so long is gone."""
+LONGEST_WAIT_SECONDS = 10.0
+"""Words wait while a window is heard as a file's is: for longer than this only once."""
+_SURE_SECONDS, _SURE_LANGUAGE = 5.0, 0.95
+"""whisper-tiny takes accented English of so many seconds for another language with 0.92 at most."""
 _LONGEST_BLOCK_SECONDS = 60
 _RATES = (8_000, 192_000)
 
@@ -49,12 +56,67 @@ class Beginning:
 @dataclass
 class _Session:
     live: LiveTranscript
+    whole: GrowingRecording | None
+    """The same as a file would be heard; None if that cannot be, or takes too long."""
+    longest_wait_seconds: float
+    languages: set[str]
+    """Those that were clearly heard, if that was to be found out: a file is of one."""
     model: str
     seen: float
     sound: SpokenSound
+    transcript: Transcript | None = None
+    """All that was said, once nothing more comes."""
     resampler: Any = None
     rate: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def feed(self, samples: NDArray[np.float32]) -> LiveText:
+        """Takes the next mono samples at 16 kHz."""
+        self.sound.add(samples)
+        text = self.live.feed(samples)
+        if self.whole is not None:
+            self.whole.add(samples)
+            if self.whole.is_due(is_busy=bool(text.tentative)):
+                self._hear_window(self.whole)
+        return text
+
+    def _hear_window(self, whole: GrowingRecording) -> None:
+        began = time.monotonic()
+        try:
+            whole.hear()
+        except StudioError:
+            self.whole = None
+        if time.monotonic() - began > self.longest_wait_seconds:
+            self.whole = None
+
+    def finish(self, samples: NDArray[np.float32]) -> LiveText:
+        """Takes the last samples and hears what is left of it all."""
+        self.sound.add(samples)
+        try:
+            if self.whole is not None:
+                self.whole.add(samples)
+                heard = self.whole.finish()
+                if self.languages <= {heard.language}:
+                    self.transcript = replace(heard, model=self.model, engine="live")
+        except StudioError:
+            pass
+        if self.transcript is None:
+            self.live.feed(samples)
+            self.live.finish()
+            self.transcript = self.as_live()
+        return LiveText(self.transcript.text, "", self.transcript.duration_seconds)
+
+    def as_live(self) -> Transcript:
+        """What is settled, as it was heard live."""
+        live = self.live
+        return Transcript(
+            text=join_texts([segment.text for segment in live.segments], live.language),
+            segments=live.segments,
+            language=live.language,
+            duration_seconds=live.text.heard_seconds,
+            model=self.model,
+            engine="live",
+        )
 
 
 @dataclass(frozen=True)
@@ -74,10 +136,16 @@ class Spoken:
 class LiveSessions:
     """All that speak at once, by the id that their page made up. Safe to share by threads."""
 
-    def __init__(self, engines: ModelCache, folder: Callable[[], Path]) -> None:
+    def __init__(
+        self,
+        engines: ModelCache,
+        folder: Callable[[], Path],
+        longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
+    ) -> None:
         """`folder` tells where the sound is kept."""
         self._engines = engines
         self._folder = folder
+        self._longest_wait_seconds = longest_wait_seconds
         self._sessions: dict[str, _Session] = {}
         self._beginnings: dict[str, Beginning] = {}
         self._lock = threading.Lock()
@@ -108,7 +176,15 @@ class LiveSessions:
         try:
             with self._lock:
                 self._require_room()
-            hear = self._hearing(model, replace(options, timestamps="word", chinese_script=AS_HEARD), choice)
+            as_file = replace(options, timestamps="word")
+            soon = replace(as_file, num_beams=1, chinese_script=AS_HEARD)
+
+            def lend(on_step: OnStep | None = None) -> AbstractContextManager[Transcriber]:
+                """The model for a moment."""
+                return self._engines.lease(model, choice, on_step)
+
+            languages: set[str] = set()
+            hear = _hearing(lend, soon, languages)
             script = options.chinese_script if options.task == "transcribe" else AS_HEARD
             # So that the first words do not wait for the model.
             hear(np.zeros(SAMPLING_RATE, np.float32), told)
@@ -116,7 +192,10 @@ class LiveSessions:
                 self._require_room()
                 sound = SpokenSound(self._folder(), self._engines.longest_seconds)
                 live = LiveTranscript(hear, script)
-                self._sessions[session_id] = _Session(live, model, time.monotonic(), sound)
+                whole = GrowingRecording(lend, as_file)
+                self._sessions[session_id] = _Session(
+                    live, whole, self._longest_wait_seconds, languages, model, time.monotonic(), sound
+                )
                 del self._beginnings[session_id]
                 self._watch()
         except BaseException as error:
@@ -143,9 +222,7 @@ class LiveSessions:
         with session.lock:
             try:
                 samples = _resampled(session, _samples(sound, rate), rate, is_last=is_last)
-                session.sound.add(samples)
-                text = session.live.feed(samples)
-                return session.live.finish() if is_last else text
+                return session.finish(samples) if is_last else session.feed(samples)
             finally:
                 session.seen = time.monotonic()
 
@@ -158,20 +235,9 @@ class LiveSessions:
         if session is None:
             return None
         with session.lock:
-            live = session.live
-            if finishes:
-                live.finish()
-            texts = [segment.text for segment in live.segments]
-            transcript = Transcript(
-                text=join_texts(texts, live.language),
-                segments=live.segments,
-                language=live.language,
-                duration_seconds=live.text.heard_seconds,
-                model=session.model,
-                engine="live",
-                audio_path="",
-            )
-            return Spoken(transcript, session.sound.end())
+            if finishes and session.transcript is None:
+                session.finish(np.zeros(0, np.float32))
+            return Spoken(session.transcript or session.as_live(), session.sound.end())
 
     def _watch(self) -> None:
         """As long as anybody speaks, looks now and then for those whose browser is gone."""
@@ -214,17 +280,22 @@ class LiveSessions:
             raise AudioError("This live transcription has ended: press Start again.")
         return session
 
-    def _hearing(self, model: str, options: TranscribeOptions, choice: EngineChoice | None) -> Any:
-        def hear(samples: NDArray[np.float32], on_step: OnStep | None = None) -> tuple[Sequence[Word], str]:
-            """The words of the sound since the last pause, and their language."""
-            seconds = len(samples) / SAMPLING_RATE
-            # A beginning is no single word: one that is unsure waits until more was said.
-            how = options if seconds >= WORD_SECONDS else replace(options, vad=False)
-            with self._engines.lease(model, choice, on_step) as engine:
-                heard = engine.transcribe_samples([samples], seconds, how)
-            return [word for segment in heard.segments for word in segment.words], heard.language
 
-        return hear
+def _hearing(
+    lend: Callable[..., AbstractContextManager[Transcriber]], options: TranscribeOptions, languages: set[str]
+) -> Any:
+    def hear(samples: NDArray[np.float32], on_step: OnStep | None = None) -> tuple[Sequence[Word], str]:
+        """The words of the sound since the last pause, and their language."""
+        seconds = len(samples) / SAMPLING_RATE
+        # A beginning is no single word: one that is unsure waits until more was said.
+        how = options if seconds >= WORD_SECONDS else replace(options, vad=False)
+        with lend(on_step) as engine:
+            heard = engine.transcribe_samples([samples], seconds, how)
+        if seconds >= _SURE_SECONDS and heard.language_probabilities.get(heard.language, 0) >= _SURE_LANGUAGE:
+            languages.add(heard.language)
+        return [word for segment in heard.segments for word in segment.words], heard.language
+
+    return hear
 
 
 def _samples(sound: str, rate: int) -> NDArray[np.float32]:

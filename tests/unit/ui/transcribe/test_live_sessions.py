@@ -1,22 +1,76 @@
 """Those who speak to the page: who is heard slowly is still there."""
 
 import base64
+import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.loaded_base import LoadedBase, load_base
 from studio.transcription.model_cache import ModelCache
+from studio.transcription.window_model import Search, Written
 from studio.ui.transcribe import live_sessions
 from studio.ui.transcribe.live_sessions import LiveSessions
+from tests.unit.transcription.scripted_model import TOKENS, Lent, ScriptedModel, at
 
 PATIENCE_SECONDS = 60.0
+
+
+class Loaded(Lent):
+    """In memory for good."""
+
+    is_spoiled = False
+
+
+@pytest.mark.parametrize(
+    ("language", "longest_wait_seconds", "words"),
+    [("en", math.inf, {"five"}), ("en", 0.0, {"one"}), ("auto", math.inf, {"one", "two"})],
+    ids=["as a file", "words had to wait", "two languages"],
+)
+def test_after_stop_the_text_is_what_a_file_would_give_if_that_can_be(
+    language: str,
+    longest_wait_seconds: float,
+    words: set[str],
+    demo_model: Path,
+    demo_speech: Path,
+    tmp_path: Path,
+) -> None:
+    """Two voices in turn, a louder one at the end; more than one beam is a file's."""
+
+    def write(samples: NDArray[np.float32], prompt: list[int], search: Search) -> Written:
+        word = 4 if search.num_beams > 1 else int(TOKENS.languages["zh"] in prompt)
+        return Written([at(0), word, at(len(samples) / SAMPLING_RATE)], -0.1)
+
+    model = ScriptedModel(write)
+    model.language = lambda samples: {"zh": 0.99} if np.abs(samples).max() > 0.2 else {"en": 0.99}
+    registry = ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
+    engines = ModelCache(registry, idle_seconds=300, load=lambda *_: Loaded(model))
+    said = np.pad(read_audio(demo_speech / "samples" / "kitchen-light.flac"), (0, SAMPLING_RATE))
+    said /= np.abs(said).max()
+    sessions = LiveSessions(engines, lambda: tmp_path / "live", longest_wait_seconds)
+    sessions.begin("me", "demo", TranscribeOptions(language))
+    for number in range(8):
+        block = said * (0.1 if number < 4 else 0.4)
+        shown = sessions.feed("me", SAMPLING_RATE, encoded(block), is_last=number == 7)
+        assert number == 7 or "five" not in shown.settled
+    spoken = sessions.end("me")
+    assert spoken and spoken.transcript.text == shown.settled
+    assert (set(shown.settled.split()), spoken.transcript.engine) == (words, "live")
+    assert spoken.transcript.duration_seconds == shown.heard_seconds == 8 * len(said) / SAMPLING_RATE
+    engines.close()
+
+
+def encoded(samples: NDArray[np.float32]) -> str:
+    """As the page sends it."""
+    return base64.b64encode((samples * 32767).astype("<i2").tobytes()).decode()
 
 
 def test_who_waits_for_a_slow_model_is_not_taken_for_gone(
@@ -39,9 +93,8 @@ def test_who_waits_for_a_slow_model_is_not_taken_for_gone(
     engines.unload_all()
     monkeypatch.setattr(live_sessions, "IDLE_SECONDS", 0.0)
     said = read_audio(demo_speech / "samples" / "kitchen-light.flac")[: 2 * SAMPLING_RATE]
-    sound = base64.b64encode((said * 32767).astype("<i2").tobytes()).decode()
     with ThreadPoolExecutor(1) as pool:
-        heard = pool.submit(sessions.feed, "slow", SAMPLING_RATE, sound, is_last=False)
+        heard = pool.submit(sessions.feed, "slow", SAMPLING_RATE, encoded(said), is_last=False)
         assert is_waiting.wait(PATIENCE_SECONDS)
         sessions.begin("other", str(mute_model), TranscribeOptions("en"))
         goes_on.set()
