@@ -3,7 +3,7 @@
 Words on which two hearings in a row agree are settled, and no more than their case, punctuation and times
 changes (LocalAgreement-2 of Liu et al. (2020), Low-latency sequence-to-sequence speech recognition and
 translation by partial hypothesis selection); those behind them are tentative. A pause settles everything
-before it for good, and lets its sound go.
+before it, and lets its sound go. Once nothing more comes, the text is that of `growing`.
 """
 
 from collections.abc import Callable, Sequence

@@ -7,13 +7,14 @@ that the page itself hears. A word stands on the page as soon as the text, align
 in the whole clip, has it.
 
 With `--texts`, the second table is made in its place: recordings of a minute are spoken into
-`studio.ui.transcribe.live_sessions` a second at a time, and what stands there after Stop is laid beside what
-the same model (`STUDIO_TEST_MODEL`) writes of the whole recording as a file. Each table is kept when the
-other is made anew.
+`studio.ui.transcribe.live_sessions` some seconds at a time, with the page's options, and what stands there
+after Stop is laid beside what the same model (`STUDIO_TEST_MODEL`) writes of the whole recording as a file.
+Each table is kept when the other is made anew.
 """
 
 import base64
 import itertools
+import math
 import os
 import re
 import statistics
@@ -83,6 +84,7 @@ QUIET = (
 LOUD = 0.02
 LONGEST_WORD_MS = 800.0
 RECORDINGS = 6
+BLOCK_SAMPLES = 5 * SAMPLING_RATE
 Sound = NDArray[np.float32]
 
 
@@ -202,7 +204,7 @@ def texts_after_stop(folder: Path) -> str:
     settings = Settings.from_env({"STUDIO_HOME": str(folder), "STUDIO_THREADS": "1"})
     registry = ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None)
     engines = ModelCache(registry, idle_seconds=3600, threads=1)
-    model, sessions = os.environ["STUDIO_TEST_MODEL"], LiveSessions(engines, lambda: folder)
+    model, sessions = os.environ["STUDIO_TEST_MODEL"], LiveSessions(engines, lambda: folder, math.inf)
     rows = ""
     for language in recordings.FOLDERS:
         spoken = recordings.joined("", language, recordings.clips(language), length_seconds=60.0)
@@ -210,9 +212,9 @@ def texts_after_stop(folder: Path) -> str:
         for one in itertools.islice(spoken, RECORDINGS):
             options = TranscribeOptions(language=language)
             sessions.begin(one.name, model, options)
-            for at in range(0, len(one.samples), SAMPLING_RATE):
-                block = (one.samples[at : at + SAMPLING_RATE] * 32767).astype("<i2")
-                is_last = at + SAMPLING_RATE >= len(one.samples)
+            for at in range(0, len(one.samples), BLOCK_SAMPLES):
+                block = (one.samples[at : at + BLOCK_SAMPLES] * 32767).astype("<i2")
+                is_last = at + BLOCK_SAMPLES >= len(one.samples)
                 sessions.feed(
                     one.name, SAMPLING_RATE, base64.b64encode(block.tobytes()).decode(), is_last=is_last
                 )
@@ -223,6 +225,7 @@ def texts_after_stop(folder: Path) -> str:
                 whole = engine.transcribe_samples([one.samples], one.seconds, options)
             lived.append(errors_of_utterances(one, said.transcript.text)[:2])
             filed.append(errors_of_utterances(one, whole.text)[:2])
+            print(language, one.name, *(counts.sum() for counts, _ in (lived[-1], filed[-1])), flush=True)
         sizes = np.concatenate([size for _, size in lived])
         live, file = (np.concatenate([count for count, _ in found]) for found in (lived, filed))
         low, high = (100 * edge for edge in interval(live - file, sizes))
@@ -235,8 +238,8 @@ def texts_after_stop(folder: Path) -> str:
     return (
         "# After Stop, beside the file\n\n"
         f"`python -m tests.benchmarks.live --texts`: {RECORDINGS} recordings of a minute in each language, "
-        "whisper-tiny, a second at a time. Errors of words (of characters in Mandarin, simplified), with the "
-        "95 % interval of the difference.\n\n"
+        "whisper-tiny, 5 s at a time, as the page hears them. Errors of words (of characters in Mandarin, "
+        "simplified), with the 95 % interval of the difference.\n\n"
         "| | words | after Stop | as a file | difference |\n|---|---|---|---|---|\n" + rows
     )
 

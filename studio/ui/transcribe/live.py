@@ -283,7 +283,7 @@ def live_view(locale: str, heard: Transcript | None = None) -> Html:
     button = tag(
         "button", words["data_begin"], type="button", class_="studio-button live-toggle", data_live="toggle"
     )
-    hint = tr("Press the button and speak: grey words may still change.", locale)
+    hint = tr("Press the button and speak: grey words may still change, and any once you press Stop.", locale)
     if heard is not None:
         hint = words["data_heard"].replace("0", str(round(heard.duration_seconds)))
     text = tag(
