@@ -84,7 +84,7 @@ QUIET = (
 LOUD = 0.02
 LONGEST_WORD_MS = 800.0
 RECORDINGS = 6
-BLOCK_SAMPLES = 5 * SAMPLING_RATE
+BLOCK_SAMPLES = 10 * SAMPLING_RATE
 Sound = NDArray[np.float32]
 
 
@@ -238,7 +238,7 @@ def texts_after_stop(folder: Path) -> str:
     return (
         "# After Stop, beside the file\n\n"
         f"`python -m tests.benchmarks.live --texts`: {RECORDINGS} recordings of a minute in each language, "
-        "whisper-tiny, 5 s at a time, as the page hears them. Errors of words (of characters in Mandarin, "
+        "whisper-tiny, 10 s at a time, as the page hears them. Errors of words (of characters in Mandarin, "
         "simplified), with the 95 % interval of the difference.\n\n"
         "| | words | after Stop | as a file | difference |\n|---|---|---|---|---|\n" + rows
     )
