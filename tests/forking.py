@@ -24,6 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from studio.lazy_imports import peft_library
+
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("torch", "transformers.models.whisper.modeling_whisper", "peft")
 TRAINING = (*MODELS, "datasets", "accelerate", "studio.training.attempt", "studio.training.after_check")
@@ -37,27 +39,14 @@ LIBRARIES = {
 }
 """What can be forked, and what it imports as it goes."""
 READ_LATE = (
-    *(
-        "STUDIO_",
-        "GRADIO_",
-        "SPACE_",
-        "PYTEST_",
-        "COVERAGE_",
-        "PYTHONUNBUFFERED",
-        "PYTHONIOENCODING",
-        "PYTHONPATH",
-    ),
-    "PYTHONSAFEPATH",
-    *(
-        "HF_HUB_CACHE",
-        "HF_HUB_DISABLE_PROGRESS",
-        "HF_HUB_DISABLE_TELEMETRY",
-        "TOKENIZERS_",
-        "no_proxy",
-        "NO_PROXY",
-    ),
+    *("STUDIO_", "GRADIO_", "SPACE_", "PYTEST_", "COVERAGE_"),
+    *("PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONPATH", "PYTHONSAFEPATH"),
+    *("HF_HUB_CACHE", "HF_HUB_DISABLE_PROGRESS", "HF_HUB_DISABLE_TELEMETRY"),
+    *("TOKENIZERS_", "no_proxy", "NO_PROXY"),
     *("CUDA_VISIBLE_DEVICES", "TENSORBOARD_"),
     *("OMP_NUM_THREADS", "JE_ARROW_MALLOC_CONF", "KMP_"),
+    *("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_"),
+    *("ACCELERATE_", "TORCHELASTIC_", "TORCH_NCCL_"),
 )
 """Variables that libraries read as late as the studio does, or of which it does not depend."""
 READ_BY_THE_PAGE = ("OAUTH_", "OPENID_", "SYSTEM")
@@ -78,7 +67,7 @@ def forking(folder: Path, environ: Mapping[str, str]) -> Iterator[Popen]:
     own |= {
         "OMP_NUM_THREADS": "1",
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    }  # or imports start threads
+    }  # no threads of imports
     room = "." * 4096  # for the command line of a child
     command = [sys.executable, "-m", "tests.forking", str(folder / "socket"), room]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -107,7 +96,8 @@ class ForkedProcess(subprocess.Popen[Any]):
         names = list(inspect.signature(subprocess.Popen._execute_child).parameters)[1:]
         asked = dict(zip(names, given, strict=True))
         request = {
-            "command": list(map(str, asked["args"])),
+            # Forked processes write at once: PYTHONUNBUFFERED was set.
+            "command": [str(word) for word in asked["args"] if word != "-u"],
             "folder": str(asked["cwd"] or Path.cwd()),
             "environ": dict(os.environ if asked["env"] is None else asked["env"]),
             "own_session": asked["start_new_session"],
@@ -176,7 +166,7 @@ def main(address: str) -> None:
             listener.close()
             for number in (*running, *(other.detach() for _, other, _ in running.values())):
                 os.close(number)
-            become(asking, files, request)
+            become(asking, files, request, address)
         for number in files:
             os.close(number)
 
@@ -193,6 +183,8 @@ def can_fork(request: dict[str, Any], before: Mapping[str, str]) -> bool:
     if folders[0] != folders[1] or any(not name.startswith(unread) for name in changed):
         return False
     gc.disable()
+    if "peft" in LIBRARIES[module]:
+        peft_library()
     for library in LIBRARIES[module]:
         importlib.import_module(library)
     gc.enable()
@@ -202,8 +194,11 @@ def can_fork(request: dict[str, Any], before: Mapping[str, str]) -> bool:
     return True
 
 
-def become(asking: socket.socket, files: list[int], request: dict[str, Any]) -> None:
-    """Makes this child the process that was asked for, tells its number, and runs it to its end."""
+def become(asking: socket.socket, files: list[int], request: dict[str, Any], address: str) -> None:
+    """Makes this child the process that was asked for, tells its number, and runs it to its end.
+
+    The processes that a launcher starts are forked, too.
+    """
     if request["own_session"]:
         os.setsid()
     for number, file in enumerate(files):
@@ -221,6 +216,9 @@ def become(asking: socket.socket, files: list[int], request: dict[str, Any]) -> 
     sys.path[:1] = [] if "PYTHONSAFEPATH" in request["environ"] else [request["folder"]]
     sys.argv = request["command"][2:]
     sys.modules.pop(sys.argv[0], None)
+    if sys.argv[0] == "studio.training.launch":
+        starter = importlib.import_module("torch.distributed.elastic.multiprocessing.subprocess_handler")
+        starter.subprocess_handler.Popen = lambda args, **options: ForkedProcess(address, args, **options)
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     sys.exit()
 

@@ -24,10 +24,8 @@ SLOW = tuple(
     f"tests/benchmarks/slow/{name}.py" for name in ("kills", "fuzz", "crowd", "notebook", "grid", "afternoon")
 )
 """Files that pytest does not find by itself."""
-CHROMIUM_SHELL = "chromium-headless-shell"
-"""What Playwright itself starts without a window: the same engine, without what draws a browser around it."""
-CHROMIUM_NAMES = (CHROMIUM_SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM_PACKAGES = (CHROMIUM_SHELL, "fonts-noto-cjk")
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_PACKAGES = ("chromium", "chromium-headless-shell", "fonts-noto-cjk")
 
 
 def main() -> int:

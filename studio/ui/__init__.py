@@ -3,19 +3,20 @@
 import inspect
 from typing import Any
 
-_file_of = inspect.getfile
+_FILE_OF = inspect.getfile
 
 
-def _no_file_of_a_component(what: Any) -> str:
-    """At its import, Gradio parses the source of each of its components, a third of its time, to
-    write an interface for editors; it passes over what has no file."""
-    if type(what).__name__ == "ComponentMeta":
+def _no_file_of_components(what: Any) -> str:
+    """At its import, Gradio parses the source of each of its components, a third of its time, to write an
+    interface for editors; it passes over what has no file."""
+    if isinstance(what, type) and what.__module__.startswith("gradio."):
         raise OSError
-    return _file_of(what)
+    return _FILE_OF(what)
 
 
-inspect.getfile = _no_file_of_a_component
+_patched: Any = inspect
+_patched.getfile = _no_file_of_components
 try:
     import gradio as gradio
 finally:
-    inspect.getfile = _file_of
+    _patched.getfile = _FILE_OF

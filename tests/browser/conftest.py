@@ -24,7 +24,7 @@ from playwright.sync_api import (
 )
 
 from studio.settings import DEMO_SPEECH
-from tests.benchmarks.live import QUIET, browser_that_hears, microphone_file
+from tests.benchmarks.live import QUIET, browser_that_hears, microphone_file, shell_of
 from tests.studio_process import StudioProcess
 
 KITCHEN_LIGHT = DEMO_SPEECH / "samples" / "kitchen-light.flac"
@@ -85,7 +85,7 @@ def playwright(pytestconfig: pytest.Config) -> Iterator[Playwright]:
 @pytest.fixture(scope="session")
 def browser(playwright: Playwright, chromium: str | None) -> Iterator[Browser]:
     """Chromium without a window."""
-    browser = playwright.chromium.launch(executable_path=chromium, args=list(QUIET))
+    browser = playwright.chromium.launch(executable_path=shell_of(chromium), args=list(QUIET))
     yield browser
     browser.close()
 
@@ -105,18 +105,20 @@ def open_page(
     browser: Browser,
     left: dict[str, list[BrowserContext]],
     playwright: Playwright,
+    chromium: str | None,
     studio_server: StudioProcess,
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> Iterator[OpenPage]:
     """`open_page("train", locale="zh-TW", width=390)`: a new visitor who looks at a tab.
 
-    The microphone of one who `hears` a clip plays it, once or again and again. The test fails if a script of
-    the page failed, or if something on it opened a dialog.
+    The microphone of one who `hears` a clip plays it, once or again and again; who is to be `notified` has a
+    whole browser. The test fails if a script of the page failed, or if something on it opened a dialog.
     """
     faults: list[str] = []
     contexts: dict[BrowserContext, str | None] = {}
     hearing: dict[Path, Browser] = {}
+    whole: list[Browser] = []
 
     def console(message: ConsoleMessage) -> None:
         if message.type == "error" and not any(words in message.text for words in NO_FAULTS):
@@ -131,6 +133,7 @@ def open_page(
         path: str = "/",
         hears: Path | None = None,
         again_and_again: bool = False,
+        notified: bool = False,
     ) -> Page:
         if hears and hears not in hearing:
             sound = microphone_file(hears, tmp_path)
@@ -140,11 +143,15 @@ def open_page(
         if hears:
             context = hearing[hears].new_context(locale=locale, permissions=["microphone"])
             context.add_init_script(RAW_MICROPHONE)
+        elif notified:
+            channel = None if chromium else "chromium"
+            whole.append(playwright.chromium.launch(executable_path=chromium, channel=channel, args=QUIET))
+            context = whole[-1].new_context(locale=locale)
         elif left[locale]:
             context = left[locale].pop()
         else:
             context = browser.new_context(locale=locale)
-        contexts[context] = None if hears else locale
+        contexts[context] = None if hears or notified else locale
         context.once("close", lambda closed: contexts.pop(closed, None))
         page = context.new_page()
         page.set_viewport_size(size)
@@ -161,7 +168,7 @@ def open_page(
     for number, page in enumerate(page for context in contexts for page in context.pages):
         request.node.user_properties.append((SHIFT, layout_shift(page)[:2]))
         look(page, f"{request.node.name}{number or ''}", request)
-    for opened in hearing.values():
+    for opened in (*hearing.values(), *whole):
         opened.close()
     for context, locale in [*contexts.items()]:
         if locale:

@@ -194,7 +194,7 @@ def test_a_run_goes_on_while_nobody_looks_and_its_end_is_notified(
     expect(page.locator("#run-status")).to_contain_text("nothing was trained")
     page.context.close()
 
-    page = open_page("train")
+    page = open_page("train", notified=True)
     expect(page.locator("#run-status")).to_contain_text("unwatched")
     expect(page.locator("#run-status")).to_contain_text("step", timeout=TRAINING_MILLISECONDS)
     expect(page.get_by_role("button", name="Tell me when it ends")).to_be_visible()

@@ -72,7 +72,7 @@ def finished(jobs: JobManager, run_id: str) -> None:
 def test_two_processes_learn_what_one_does_with_the_same_effective_batch(
     settings: Settings, pair: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings, truly=0)
+    jobs = new_studio(settings)
     alone = TrainingConfig(
         **{
             **vars(pair),
@@ -101,7 +101,7 @@ def test_two_processes_learn_what_one_does_with_the_same_effective_batch(
 def test_two_processes_stop_in_the_same_step_and_die_together_and_go_on_with_less(
     settings: Settings, pair: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings, truly=2)
+    jobs = new_studio(settings, truly=1, later=1)
     config = TrainingConfig(**{**vars(pair), "max_steps": 16, "save_steps": 3, "eval_strategy": "no"})
     config = replace(config, per_device_train_batch_size=1)  # of which nothing is left to be halved
     run = RunDir(settings.runs / jobs.submit(config))
@@ -134,7 +134,7 @@ def test_two_processes_stop_in_the_same_step_and_die_together_and_go_on_with_les
 def test_what_one_process_cannot_read_ends_all_with_its_sentence(
     settings: Settings, pair: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings, truly=0)
+    jobs = new_studio(settings)
     run_id = jobs.submit(TrainingConfig(**{**vars(pair), "train_data": "nowhere.jsonl"}))
     status = wait_for(jobs, run_id, until(JobState.FAILED))
     assert "nowhere.jsonl" in str(status.error)

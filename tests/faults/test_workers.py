@@ -36,12 +36,12 @@ NewStudio = Callable[..., JobManager]
 def new_studio(popen: Popen) -> Iterator[NewStudio]:
     """Managers with their threads; closed after the test.
 
-    `truly` is how many of its first workers one starts, to do something to them; the others are forked.
+    `truly` is how many of its first workers one starts, and `later` after how many; the others are forked.
     """
     made: list[JobManager] = []
 
-    def make(settings: Settings, truly: int = 1) -> JobManager:
-        ways = chain([subprocess.Popen] * truly, repeat(popen))
+    def make(settings: Settings, truly: int = 0, later: int = 0) -> JobManager:
+        ways = chain([popen] * later, [subprocess.Popen] * truly, repeat(popen))
         registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
         own = replace(settings, threads=1, popen=lambda *given, **named: next(ways)(*given, **named))
         manager = JobManager(own, registry)
@@ -117,7 +117,7 @@ def starts_of(settings: Settings, run_id: str) -> int:
 def test_a_killed_worker_is_followed_by_one_that_takes_less_and_the_queue_goes_on(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings, truly=2)
+    jobs = new_studio(settings, truly=1)
     slow = replace(long_run, per_device_train_batch_size=1, gradient_accumulation_steps=6, max_steps=12)
     killed = jobs.submit(slow)
     following = jobs.submit(replace(long_run, max_steps=2))
@@ -164,7 +164,7 @@ def test_a_worker_killed_with_nothing_left_to_make_smaller_is_interrupted_and_th
 def test_a_worker_without_memory_is_followed_by_one_with_half_the_batch_and_the_same_steps(
     settings: Settings, micro_model: Path, tones: Path, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings)
+    jobs = new_studio(settings, truly=1)
     run_id = jobs.submit(
         TrainingConfig(
             base_model=str(micro_model),
@@ -251,7 +251,7 @@ def test_a_worker_killed_in_the_middle_of_a_checkpoint_leaves_the_last_one(
 def test_a_worker_that_does_not_stop_is_ended_after_the_grace_time(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(replace(settings, stop_grace_seconds=0.1))
+    jobs = new_studio(replace(settings, stop_grace_seconds=0.1), truly=1)
     run_id = jobs.submit(long_run)
     wait_for(jobs, run_id, lambda status: status.state is not JobState.QUEUED)
     pid = pid_of(settings, run_id)
@@ -263,7 +263,7 @@ def test_a_worker_that_does_not_stop_is_ended_after_the_grace_time(
 def test_a_terminated_worker_saves_a_checkpoint_first(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings)
+    jobs = new_studio(settings, truly=1)
     run_id = jobs.submit(long_run)
     wait_for(jobs, run_id, after_step(1))
     os.kill(pid_of(settings, run_id), signal.SIGTERM)
@@ -277,7 +277,7 @@ def test_a_run_that_cannot_be_fails_with_a_sentence_tells_no_secret_and_the_queu
 ) -> None:
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
-    jobs = new_studio(settings, truly=0)
+    jobs = new_studio(settings)
     failing = jobs.submit(replace(long_run, train_data="nowhere.jsonl"))
     following = jobs.submit(replace(long_run, max_steps=1))
     status = wait_for(jobs, failing, until(JobState.FAILED))
