@@ -12,7 +12,7 @@ from studio.dataset.columns import Wanted
 from studio.dataset.copies import Copies, copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
-from studio.dataset.formats import kaldi, parquet, saved, webdataset
+from studio.dataset.formats import kaldi, parquet, saved, text_files, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
 from studio.dataset.rows import example_of
 from studio.dataset.sequences import joined, store
@@ -61,8 +61,8 @@ def read_manifest(
     - a file: JSON array, JSON lines, CSV or TSV with a header, a part of Common Voice, LJSpeech's list, cuts
       of lhotse, recognised by what is in it (packed with gzip or not); or Parquet, or a tar of WebDataset,
     - a folder with a manifest named `split`, `metadata.csv` or `.jsonl`, or one manifest, with Parquet or tar
-      files, a data folder of Kaldi, or one that `save_to_disk` of the library `datasets` has written,
-      of which `folder::test` is a split and `folder::train+test` are two,
+      files, with a text beside each sound, a data folder of Kaldi, or one that `save_to_disk` of the library
+      `datasets` has written, of which `folder::test` is a split and `folder::train+test` are two,
     - a dataset of the model hub: `owner/name`, `owner/name:config` or `owner/name:config:split`,
     - without `needs_text` also a folder of sound files, or a text file that lists some, one a line; the text
       of a clip is then empty where none is given,
@@ -209,6 +209,12 @@ def _read_folder(
         return _read_copied(manifest, [manifest], rows, source, "folder", **copying)
     if manifest is not None:
         return _read_file(manifest, source, max_rows, wanted, "folder")
+    if not is_named:
+        parts = (folder / name for name in _names_of(split))
+        place = next((part for part in parts if part.is_dir()), folder)
+        texts = text_files.rows(place, follows_links=not wanted.within)
+        if (first := next(texts, None)) is not None:
+            return _collect(chain([first], texts), (place,), source, "text_files", max_rows, wanted)
     if not is_named and not wanted.needs_text and any(sound_rows(folder)):
         return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, wanted)
     if tables := parquet.files_in(folder):
@@ -229,7 +235,7 @@ def _read_folder(
         )
     raise ManifestError(
         "The folder {folder} has no metadata.csv, metadata.jsonl or other manifest: "
-        "add one that names each audio file and its text.",
+        "add one that names each audio file and its text, or a text file beside each (a.wav, a.txt).",
         folder=folder,
     )
 

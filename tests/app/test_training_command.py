@@ -226,9 +226,9 @@ def test_a_studio_writes_into_the_home_that_it_was_given_and_no_other(
         return [path.name for path in (studio_home / "cache" / "datasets").glob("*/*")]
 
     planned = run_studio("train", "--plan", *what)
-    assert "Clips listed (unchecked): 11" in planned.stdout and copied() == [
-        "train--first-20000"
-    ], planned.stderr
+    assert "Clips listed (unchecked): 11" in planned.stdout and copied() == ["train--first-20000"], (
+        planned.stderr
+    )
     for words in (
         ["train", *what, *SHORT],
         ["check-data", "--train_data", table.parent],

@@ -1,0 +1,68 @@
+"""Texts in files beside the sounds: `a.txt` for `a.wav`, or LibriSpeech's `84-121123.trans.txt` with lines
+such as `84-121123-0000 GO DO YOU HEAR`.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from studio.dataset.audio import SOUND_FILES
+from studio.dataset.delimited import Row
+from studio.errors import ManifestError
+from studio.files import files_below
+
+_ENDINGS = (".txt", ".normalized.txt", ".lab")
+"""Of a sound's own text: as most have it, as LibriTTS does, and as aligners do."""
+_LIST_ENDING = ".trans.txt"
+_MOST_CHARACTERS = 2**20
+"""More is no text of a clip."""
+
+
+def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
+    """The sounds in a folder and those below it, in the order of their names, each with its text; nothing if
+    none has one.
+
+    A link may lead to a file elsewhere: where others bring the folder, its text is none.
+    """
+    files = files_below(folder, {*SOUND_FILES, *(Path(ending).suffix for ending in _ENDINGS)})
+    sounds = [path for path in files if path.suffix.lower() in SOUND_FILES]
+    texts = set(files).difference(sounds)
+    if not follows_links:
+        texts = {path for path in texts if path.resolve().is_relative_to(folder.resolve())}
+    lists = (path for path in texts if path.name.endswith(_LIST_ENDING))
+    listed = dict(chain.from_iterable(map(_listed, lists)))
+    own = [next((path for path in _own(sound) if path in texts), None) for sound in sounds]
+    if not listed and not any(own):
+        return
+    for number, (sound, text) in enumerate(zip(sounds, own, strict=True), start=1):
+        audio = {"audio": sound.relative_to(folder).as_posix()}
+        if text is None:
+            yield Row(number, audio | listed.get(sound.with_suffix(""), {"text": ""}))
+            continue
+        try:
+            with text.open(encoding="utf-8-sig") as file:
+                said = " ".join(file.read(_MOST_CHARACTERS).split())
+        except (OSError, ValueError):
+            problem = ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=text.name)
+            yield Row(number, {}, problem)
+            continue
+        yield Row(number, {**audio, "text": said})
+
+
+def _own(sound: Path) -> list[Path]:
+    return [sound.with_suffix(ending) for ending in _ENDINGS]
+
+
+def _listed(path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Sounds without their ending, and what is known of each; who speaks stands at the beginning of its name.
+
+    Raises:
+        ManifestError: if it is not UTF-8 text.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            for line in lines:
+                name, _, text = line.strip().partition(" ")
+                yield path.parent / name, {"text": text, "speaker": name.partition("-")[0]}
+    except ValueError as error:
+        raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path) from error

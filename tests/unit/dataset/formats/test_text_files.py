@@ -1,0 +1,61 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from studio.dataset import manifest
+from studio.errors import ManifestError
+from studio.settings import Settings
+from tests.reading import read_manifest
+
+from .conftest import Sound, reasons, said
+
+
+def test_each_sound_has_the_text_beside_it(sound: Sound, tmp_path: Path) -> None:
+    for name, text in (("b.wav", "one\n two "), ("sub/a.flac", "三"), ("c.wav", ""), ("d.wav", "")):
+        sound(name).with_suffix(".txt").write_text(text, encoding="utf-8")
+    (tmp_path / "c.txt").unlink()
+    (tmp_path / "c.normalized.txt").write_text("normal", encoding="utf-8")
+    (tmp_path / "d.txt").write_bytes(b"\xff\xfe1")
+    sound("e.wav")
+    (tmp_path / "README.txt").write_text("no text of a sound", encoding="utf-8")
+    read = read_manifest(tmp_path)
+    assert said(read) == [("b.wav", "one two"), ("c.wav", "normal"), ("a.flac", "三")]
+    assert read.format == "text_files"
+    assert reasons(read) == [
+        (3, "d.txt is not UTF-8 text: save it again in UTF-8."),
+        (4, "The row has no text."),
+    ]
+    assert said(read_manifest(tmp_path, max_rows=1)) == [("b.wav", "one two")]
+
+
+def test_librispeech_is_read_with_its_speakers_and_a_split_from_its_own_folder(
+    sound: Sound, tmp_path: Path
+) -> None:
+    for name in ("train/84/121123/84-121123-0000", "train/84/121123/84-121123-0001", "test/6/7/6-7-0000"):
+        chapter = sound(f"{name}.flac").name.rpartition("-")[0]
+        with (tmp_path / name).with_name(f"{chapter}.trans.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{Path(name).name} GO {name[-1]}\n\n")
+    train = read_manifest(tmp_path, split="train")
+    assert said(train) == [("84-121123-0000.flac", "GO 0"), ("84-121123-0001.flac", "GO 1")]
+    assert {example.speaker for example in train.examples} == {"84"}
+    for test in (read_manifest(tmp_path, split="test"), read_manifest(f"{tmp_path}::test")):
+        assert said(test) == [("6-7-0000.flac", "GO 0")]
+
+
+def test_sounds_without_a_text_are_no_data_to_train_with(sound: Sound, tmp_path: Path) -> None:
+    sound("a.wav")
+    with pytest.raises(ManifestError, match="or a text file beside each"):
+        read_manifest(tmp_path)
+    assert said(read_manifest(tmp_path, needs_text=False)) == [("a.wav", "")]
+
+
+def test_on_a_space_no_link_leads_to_a_text_elsewhere(
+    sound: Sound, tmp_path: Path, settings: Settings
+) -> None:
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    (sound("in/a.wav").with_suffix(".txt")).symlink_to(tmp_path / "secret.txt")
+    (sound("in/b.wav").with_suffix(".txt")).write_text("said", encoding="utf-8")
+    assert said(read_manifest(tmp_path / "in")) == [("a.wav", "secret"), ("b.wav", "said")]
+    space = manifest.read_manifest(tmp_path / "in", replace(settings, on_spaces=True))
+    assert said(space) == [("b.wav", "said")]
