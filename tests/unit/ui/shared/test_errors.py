@@ -51,7 +51,7 @@ def test_a_place_among_the_outputs_is_filled_by_the_handler_itself(page: Any) ->
     assert stays == STAYS and "note-bad" in told["value"]
 
 
-@pytest.mark.parametrize(("locale", "said"), [("en", "Epochs is empty"), ("zh-CN", "轮数 为空")])
+@pytest.mark.parametrize(("locale", "said"), [("en", "Epochs is empty"), ("zh-CN", "轮数为空")])
 def test_a_field_is_called_by_its_label(locale: str, said: str, page: Any) -> None:
     place, text, epochs = page
     told = told_in(place, refuse, [text], {"num_train_epochs": epochs})["fn"](Visit(locale))[-1]
