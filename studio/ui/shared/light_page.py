@@ -25,7 +25,7 @@ _OF_COMPONENTS = (
     *("api_info", "api_info_as_input", "api_info_as_output", "example_inputs", "skip_api"),
     "component_class_id",  # finds what is none of Gradio's own
 )
-_OF_PROPERTIES = ("preserved_by_key", "delete_callback")
+_OF_PROPERTIES = ("preserved_by_key", "delete_callback", "_api_info")
 _AS_IN_THE_BROWSER = {
     "html_template": "${value}",
     "css_template": "",

@@ -14,6 +14,10 @@ from studio.ui.shared.light_page import lightened, script, style_sheet
 UNSAFE = "</script><script>alert('&')"
 
 
+def _double(number: int) -> int:
+    return 2 * number
+
+
 @pytest.fixture
 def page() -> bytes:
     """As Gradio's template writes it."""
@@ -22,6 +26,7 @@ def page() -> bytes:
         text = gr.Textbox(UNSAFE)
         rate.change(lambda value: value, rate, text)
         rate.submit(None, rate, text, js="(value) => value")
+        gr.api(_double, api_name="double")
     config = {**app.get_config_file(), "i18n_translations": page_translations().translations_dict}
     return (
         f"<html><script>window.gradio_config = {toorjson(config)};</script><script>window.gradio_api_info = "
@@ -38,6 +43,7 @@ def test_a_browser_gets_what_it_reads_in_one_language(page: bytes) -> None:
     assert rate["props"]["label"] == "學習率" and rate["type"] == "number"
     assert UNSAFE in [one["props"].get("value") for one in after["components"]]
     assert [*after["i18n_translations"]] == ["zh-TW"]
+    assert '"_api_info"' in page.decode() and '"_api_info"' not in light
     assert after["page"] == before["page"]
     for one, whole in zip(after["dependencies"], before["dependencies"], strict=True):
         assert one.items() <= whole.items()
