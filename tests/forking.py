@@ -67,7 +67,7 @@ def forking(folder: Path, environ: Mapping[str, str]) -> Iterator[Popen]:
     own |= {
         "OMP_NUM_THREADS": "1",
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    }  # no threads of imports
+    }  # or imports start threads
     room = "." * 4096  # for the command line of a child
     command = [sys.executable, "-m", "tests.forking", str(folder / "socket"), room]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
