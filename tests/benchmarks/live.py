@@ -187,7 +187,7 @@ def measure(clips: list[Sound], folder: Path) -> tuple[list[float], list[float],
 
 def shell_of(chromium: str | None) -> str | None:
     """Its shell beside it, if there is one, as Playwright's own has: the engine without the browser around a
-    page, which takes a sixth of the work. It never notifies anybody."""
+    page, which takes a twentieth of the work. It never notifies anybody."""
     return chromium and (shutil.which(f"{chromium}-headless-shell") or chromium)
 
 
