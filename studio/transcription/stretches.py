@@ -30,6 +30,8 @@ class Recording:
     context: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
     """Where what was said so far begins, and its tokens and times, if the next window is told of them."""
     is_begun: bool = False
+    goes_on: bool = False
+    """Whether its last stretch does, in what is still to come of the sound."""
     script: OneScript = field(default_factory=lambda: OneScript(AUTO))
     """In which Chinese of it is written."""
     notes: list[Message] = field(default_factory=list)

@@ -247,15 +247,20 @@ class Transcriber:
 
         If it is not the last, what is to come may belong to a window that is not full: that is left.
         """
-        stretches = self._cut(recording, samples, offset_seconds, options)
+        is_whole = is_last and not offset_seconds
+        stretches = self._cut(recording, samples, offset_seconds, options, is_whole=is_whole)
+        if recording.goes_on and stretches:
+            begun = _from_the_beginning(stretches[0], samples, offset_seconds)
+            stretches[:1] = [begun] if self._has_more(begun, options) else []
         last = None if is_last or not stretches else stretches[-1]
         if last:
             behind = offset_seconds + len(samples) / SAMPLING_RATE - last.start_seconds - last.seconds
             last.grows = behind < SILENCE_SECONDS
+        recording.goes_on = bool(last and last.grows)
         ready = [stretch for stretch in stretches if not stretch.grows or self._has_more(stretch, options)]
         for _ in self._hear_all(ready, options):
             pass
-        if last and last.grows:
+        if last and recording.goes_on:
             return round((last.window_seconds - offset_seconds) * SAMPLING_RATE)
         return len(samples) if is_last else len(samples) - int(EDGE_SECONDS * SAMPLING_RATE)
 
@@ -390,8 +395,13 @@ class Transcriber:
         samples: NDArray[np.float32],
         offset_seconds: float,
         options: TranscribeOptions,
+        *,
+        is_whole: bool = True,
     ) -> list[Stretch]:
-        """The stretches of a piece that begins `offset_seconds` into its recording."""
+        """The stretches of a piece that begins `offset_seconds` into its recording.
+
+        If it `is_whole`, it is a clip where it is no longer than a window.
+        """
         is_short = self._is_short(options, offset_seconds + len(samples) / SAMPLING_RATE)
         said = [] if is_short or offset_seconds else self._clips_in_silence(samples, options)
         is_short = is_short or bool(said)
@@ -399,7 +409,7 @@ class Transcriber:
         is_judged = options.vad and options.no_speech_threshold < 1
         if said:
             spans = said
-        elif len(samples) <= lengths.longest_seconds * SAMPLING_RATE:
+        elif is_whole and len(samples) <= lengths.longest_seconds * SAMPLING_RATE:
             is_heard = len(samples) >= (_SHORTEST_SAMPLES if offset_seconds else 1)
             spans = [(0, len(samples))] if is_heard and (not is_judged or has_voice(samples)) else []
         elif not options.vad and options.batch_size <= 1 and lengths == WindowLengths():
@@ -568,6 +578,15 @@ class Transcriber:
         length = len(initial_tokens(model, options)) + len(hint_tokens(model, options.hotwords))
         check_prompt(options, length, prompt_room(model), has_place=model.tokens.previous is not None)
         return "" if language == AUTO else language
+
+
+def _from_the_beginning(stretch: Stretch, samples: NDArray[np.float32], offset_seconds: float) -> Stretch:
+    """A stretch that began earlier, with the short silence before its next voice, as if it were whole."""
+    silence_seconds = stretch.start_seconds - offset_seconds
+    if silence_seconds >= SILENCE_SECONDS:
+        return stretch
+    after = round((silence_seconds + stretch.seconds) * SAMPLING_RATE)
+    return replace(stretch, samples=loud_enough(samples[:after]), start_seconds=offset_seconds)
 
 
 def _is_timed(seconds: float, *, is_asked: bool) -> bool:

@@ -14,6 +14,7 @@ from studio.transcription.growing import GrowingRecording
 from studio.transcription.loaded_base import load_base
 from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import Search, Written
+from studio.transcription.windows import WINDOW_SAMPLES
 from tests.unit.transcription.scripted_model import (
     OPTIONS,
     Lent,
@@ -75,6 +76,26 @@ def test_what_ended_in_silence_is_heard_and_the_silence_is_let_go(demo_speech: P
         growing.hear()
         assert not growing.is_due(is_busy=False)
     assert growing.finish().text == "one" and len(lengths) == 1
+
+
+def test_a_window_that_ends_in_a_pause_is_followed_by_the_same_as_in_a_file(demo_speech: Path) -> None:
+    windows: list[NDArray[np.float32]] = []
+
+    def write(samples: NDArray[np.float32], _prompt: list[int], _search: Search) -> Written:
+        windows.append(samples)
+        return Written([0], -0.1)
+
+    voice = read_audio(demo_speech / "samples" / "kitchen-light.flac")[: 5 * SAMPLING_RATE]
+    pause = np.zeros(SAMPLING_RATE, np.float32)
+    samples, options = np.tile(np.concatenate([pause, voice, pause]), 9), TranscribeOptions("en")
+    engine = Transcriber(Lent(ScriptedModel(write)), "mine")
+    engine.transcribe_samples([samples], len(samples) / SAMPLING_RATE, options)
+    file, windows = windows, []
+    spoken(engine, samples, options)
+    assert len(file) > 2 and file[-1].size < WINDOW_SAMPLES
+    for grown, whole in zip(windows, file, strict=True):
+        assert np.array_equal(grown[:-1], whole[: grown.size - 1]), "but for the rounding of its end"
+        assert abs(grown.size - whole.size) <= 1
 
 
 def test_the_demo_model_hears_a_long_recording_as_it_hears_the_file(
