@@ -98,12 +98,7 @@ class RunForecast:
         """Names and values, to be read; what is not known is left out."""
         told = []
         if self.clips is not None:
-            told.append(
-                (
-                    Message("Clips listed (unchecked)"),
-                    Message("{count:,}", count=self.clips),
-                )
-            )
+            told.append((Message("Clips listed (unchecked)"), Message("{count:,}", count=self.clips)))
         if self.steps is not None:
             told.append((Message("Steps"), Message("{count:,}", count=self.steps)))
         if self.warmup is not None:
