@@ -157,7 +157,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_spelling() -> None:
         (["--adapter", "mine", "--method", "full"], "trained on with method lora, dora, got full"),
         (["--num_processes", "3", "--num_machines", "2"], "3 processes cannot be shared out evenly"),
         (["--num_processes", "2", "--num_machines", "2"], "need main_process_ip"),
-        (["--machine_rank", "1"], "of 1 machines the last is 0; got 1"),
+        (["--machine_rank", "1"], "of 1 machine the last is 0; got 1"),
         (["--num_processes", "2", "--sharding", "fsdp", "--use_4bit"], "cannot be divided among GPUs"),
         (["--config", "nowhere.yaml"], "nowhere.yaml cannot be read"),
     ],
