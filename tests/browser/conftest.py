@@ -230,7 +230,8 @@ TYPED_OR_PRESSED = "input:visible, textarea:visible, button:visible"
 TAB_IS_THERE = """() => [...document.querySelectorAll('#studio-tabs > [role=tabpanel]')].some(
   (panel) => panel.getClientRects().length && panel.querySelector('button, input'))"""
 TWO_FRAMES = """() => new Promise((done) =>
-  requestIdleCallback(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))))"""
+  requestIdleCallback(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))),
+    {timeout: 5_000}))"""
 """With the first frame after a field is there, Gradio writes its value over what was filled in meanwhile."""
 
 
