@@ -167,7 +167,7 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
     """
     if memory_gib:
         check_between("memory_gib", memory_gib, 0, LARGEST_MEMORY_GIB)
-        return Gpu(f"{memory_gib:g} GiB", round(memory_gib * GIB), "datacenter", "")
+        return Gpu(f"{round(memory_gib, 2):g} GiB", round(memory_gib * GIB), "datacenter", "")
     here = detected_gpus()
     if not text.strip():
         return here[0] if here else None

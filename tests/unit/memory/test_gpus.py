@@ -115,6 +115,8 @@ def test_a_size_is_taken_in_its_unit_and_a_bare_one_in_gib() -> None:
     for text in ("24", "24GiB", "24576MiB", "24576 mib", "24G", "24 g"):
         found = card(text)
         assert found is not None and found.memory_bytes == 24 * GIB
+    one = card("1 TB")
+    assert one is not None and one.name == "931.32 GiB"
 
 
 def test_every_row_answers_to_its_own_name() -> None:
