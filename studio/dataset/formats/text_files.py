@@ -22,7 +22,7 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
     """The sounds in a folder and those below it, in the order of their names, each with its text; nothing if
     none has one.
 
-    A link may lead to a file elsewhere: where others bring the folder, its text is none.
+    Unless it `follows_links`, a text that is a link to a place outside of the folder is passed over.
     """
     files = files_below(folder, {*SOUND_FILES, *(Path(ending).suffix for ending in _ENDINGS)})
     sounds = [path for path in files if path.suffix.lower() in SOUND_FILES]

@@ -106,7 +106,7 @@ class Tasks:
                     yield step
         except StudioError as error:
             if task.back and (before := task.back()):
-                yield [from_before(request_locale(request)), *before]
+                yield [gr.skip(), *before]
             if task.path is None:
                 raise
             raise named(error, task.path) from error
