@@ -209,10 +209,13 @@ def test_verdict_charts_cards_a_traced_step_and_parts_follow_the_form(open_page:
     expect(page.locator("#memory-chart figure")).to_be_visible()
     use = page.get_by_role("button", name="Use in Train").first
     expect(use).to_have_class(re.compile("primary"))
+    chart = page.locator("#memory-chart")
+    place = chart.bounding_box()
     choose_label(page, "Model", "Whisper large-v3 ")
     page.get_by_label("Batch size").first.fill("64")
     expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
     expect(verdict).to_contain_text("a smaller batch, 4 bits for the base")
+    assert chart.bounding_box() == place, "nothing moves because something does not fit"
     choose_label(page, "Method", "All weights")
     expect(verdict).to_contain_text("LoRA instead of all weights")
     expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
