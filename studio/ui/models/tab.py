@@ -72,7 +72,7 @@ def build_models_tab(services: Services, tab: gr.Tab) -> gr.Dropdown:
         elem_classes="lead",
     )
     with gr.Row():
-        with gr.Column(scale=3, min_width=320):
+        with gr.Column(scale=3, min_width=600):
             table = picking_table(elem_id="models-table")
         with gr.Column(scale=2, min_width=300):
             choice = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="models-choice")
