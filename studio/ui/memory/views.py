@@ -122,7 +122,9 @@ def models_view(models: Sequence[ModelFit], chosen: str, locale: str) -> Html:
             N_("Memory"),
         )
     ]
-    return table(headers, rows, numeric=[3, 5], caption=tr("Models on this GPU", locale), class_="stacked")
+    return table(
+        headers, rows, numeric=[3, 5], caption=tr("Models on this GPU", locale), class_="stacked fit-table"
+    )
 
 
 def cards_view(cards: Sequence[tuple[Gpu, Verdict]], locale: str) -> Html:
