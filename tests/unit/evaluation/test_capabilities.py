@@ -176,6 +176,7 @@ def test_where_the_base_could_do_nothing_nothing_was_kept() -> None:
     assert Capability("long_form", 0.0, 0.0, 2, 0.0, 0.0).verdict == "unclear"
     for low, high in ((0.05, 1.0), (-1.0, -0.05)):  # twice as many errors as words, and thrice
         assert Capability("long_form", 0.0, 0.0, 20, low, high).verdict == "neither"
+    assert Capability("long_form", 0.0, 0.016, 20, 0.27, 1.0).verdict == "neither", "a word in 60"
 
 
 @pytest.mark.parametrize(("check", "known"), [("language", False), ("silence", True)])
