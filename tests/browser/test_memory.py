@@ -89,6 +89,8 @@ def test_a_telephone_keeps_the_verdict_in_sight_and_an_error_that_is_pasted_beco
     page.locator("#memory-per_device_train_batch_size").scroll_into_view_if_needed()
     page.mouse.wheel(0, 200)
     expect(page.locator("#memory-verdict")).to_be_in_viewport(ratio=1)
+    while_it_waits = "(one) => { one.ariaBusy = 'true'; return getComputedStyle(one).opacity; }"
+    assert page.locator("#memory-verdict").evaluate(while_it_waits) == "1", "the form is not read through it"
     show_section(page, "fit")
     page.locator("#fit-label_length").scroll_into_view_if_needed()
     page.mouse.wheel(0, 200)
