@@ -24,6 +24,8 @@ U = TypeVar("U")
 
 IN_MEMORY = 20_000
 """An example with its strings takes about a kilobyte: this many are not worth a file."""
+_SEGMENTS, _PARTS = map(list(Example.__dataclass_fields__).index, ("segments", "parts"))
+"""Where these stand in a row, which has the fields of an example in their order."""
 
 
 class _Items(Sequence[T], Generic[T]):
@@ -176,7 +178,8 @@ def store(examples: Iterable[Example], folder: Path | None = None) -> Sequence[E
 def _write(examples: Iterable[Example], file: BinaryIO) -> "array[int]":
     offsets = array("q", [0])
     for example in examples:
-        line = json.dumps(_row(example), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        text = json.dumps(example, default=_plain, ensure_ascii=False)
+        line = text.encode("utf-8", "backslashreplace") + b"\n"
         file.write(line)
         offsets.append(offsets[-1] + len(line))
     return offsets
@@ -200,41 +203,13 @@ def _remove(path: Path, owner: int) -> None:
         path.unlink(missing_ok=True)
 
 
-def _row(example: Example) -> list[Any]:
-    return [
-        str(example.audio_path),
-        example.text,
-        example.language,
-        example.task,
-        example.start_seconds,
-        example.end_seconds,
-        example.duration_seconds,
-        [[part.start_seconds, part.end_seconds, part.text] for part in example.segments],
-        example.line,
-        example.audio_bytes,
-        example.speaker,
-        example.previous_text,
-        [_row(part) for part in example.parts],
-        example.source,
-    ]
+def _plain(value: object) -> Any:
+    """What JSON has no word for: a path, and an example or a segment as the list of its fields."""
+    return str(value) if isinstance(value, Path) else list(vars(value).values())
 
 
 def _example(row: list[Any]) -> Example:
-    audio, text, language, task, start, end, duration, segments, *rest = row
-    line, size, speaker, previous, parts, source = rest
-    return Example(
-        Path(audio),
-        text,
-        language,
-        task,
-        start,
-        end,
-        duration,
-        tuple(TextSegment(*part) for part in segments),
-        line,
-        size,
-        speaker,
-        previous,
-        tuple(map(_example, parts)),
-        source,
-    )
+    row[0] = Path(row[0])
+    row[_SEGMENTS] = tuple(TextSegment(*segment) for segment in row[_SEGMENTS])
+    row[_PARTS] = tuple(map(_example, row[_PARTS]))
+    return Example(*row)
