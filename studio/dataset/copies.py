@@ -58,7 +58,6 @@ def copy_local(
     source: Path,
     files: Iterable[Path],
     rows: Iterator[dict[str, Any]],
-    *,
     part: str,
     max_rows: int | None,
     copies: Copies,

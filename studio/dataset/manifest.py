@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,18 @@ _MOST_PROBLEMS = 100_000
 """More rows that cannot be used than this, and than good ones, are of no list of clips."""
 _OVERLAP_SECONDS, _GAP_SECONDS = 0.5, 5.0
 """A slice that begins so near the end of the one before it goes on with it."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A source that is read."""
+
+    source: str
+    """As it was asked for."""
+    split: str
+    max_rows: int | None
+    copies: Copies
+    wanted: Wanted
 
 
 def read_manifest(
@@ -85,69 +97,65 @@ def read_manifest(
         )
     name = str(source)
     cache, beside = cache_dir or settings.cache, (settings.working_dir.absolute(),)
-    options: dict[str, Any] = {"split": split, "max_rows": max_rows, "local_files_only": local_files_only}
-    options |= {"copies": Copies.of(settings, cache), "is_confined": settings.on_spaces}
     wanted = Wanted(needs_text, audio_column, text_column, cache / "rows", beside)
+    whole = _Reading(name, split, max_rows, Copies.of(settings, cache), wanted)
     parts = sources_of(name)
     if not any(parts):
         raise ManifestError(
             "No data is named: give a list, a folder or a dataset, or demo for the demo speech."
         )
     try:
-        read = [
-            _read_one(part, wanted=replace(wanted, part=part) if len(parts) > 1 else wanted, **options)
-            for part in parts
-        ]
+        if len(parts) == 1:
+            return _read_one(replace(whole, source=parts[0]), settings.on_spaces, local_files_only)
+        each = (replace(whole, source=part, wanted=replace(wanted, part=part)) for part in parts)
+        return _one_of([_read_one(one, settings.on_spaces, local_files_only) for one in each], name)
     except OSError as error:  # a folder or a file that this user may not open
         raise ManifestError(
             "The manifest {path} cannot be read: {reason}.", path=name, reason=error.strerror or error
         ) from error
-    return read[0] if len(read) == 1 else _one_of(read, name)
 
 
-def _read_one(
-    name: str,
-    *,
-    split: str,
-    max_rows: int | None,
-    copies: Copies,
-    is_confined: bool,
-    local_files_only: bool,
-    wanted: Wanted,
-) -> Manifest:
+def _read_one(reading: _Reading, is_confined: bool, local_files_only: bool) -> Manifest:
     """One of the sources that `read_manifest` knows."""
+    name, split, wanted = reading.source, reading.split, reading.wanted
     if name == DEMO or name.startswith(f"{DEMO}:"):
         part = name.partition(":")[2] or split
         if part not in _DEMO_PARTS:
             raise ManifestError(
                 "The demo speech has no part {part!r}: choose train, validation or test.", part=part
             )
-        return _read_file(DEMO_SPEECH / f"{part}.jsonl", name, max_rows, wanted)
+        return _read_file(DEMO_SPEECH / f"{part}.jsonl", reading)
     path = user_path(name)
     folder, splits = (name, "") if path.is_dir() else folder_and_splits(name)
     path = user_path(folder)
     if is_confined:
         wanted = _within(path if path.is_dir() else path.parent, wanted)
-    copying: dict[str, Any] = {"max_rows": max_rows, "copies": copies, "wanted": wanted}
+        reading = replace(reading, wanted=wanted)
     if "+" in splits:
-        read = []
-        for part in splits.split("+"):
-            copying["wanted"] = replace(wanted, part=f"{folder}::{part}")
-            read.append(_read_folder(path, f"{folder}::{part}", part, is_named=True, **copying))
-        return _one_of(read, name)
+        parts = ((part, f"{folder}::{part}") for part in splits.split("+"))
+        each = (replace(reading, source=s, split=part, wanted=replace(wanted, part=s)) for part, s in parts)
+        return _one_of([_read_folder(path, one, is_named=True) for one in each], name)
     if splits:
-        return _read_folder(path, name, splits, is_named=True, **copying)
+        return _read_folder(path, replace(reading, split=splits), is_named=True)
     if path.is_dir():
-        return _read_folder(path, name, split, **copying)
+        return _read_folder(path, reading)
     if path.suffix.lower() == parquet.ENDING:
-        return _read_copied(path, [path], parquet.rows_of_file(path), name, "parquet", **copying)
+        return _read_copied(path, [path], parquet.rows_of_file(path), reading, "parquet")
     if webdataset.is_name(name):
         shards = [name] if path.exists() else webdataset.shards_of(name)
-        return _read_archives(path, [user_path(shard) for shard in shards], name, **copying)
+        return _read_archives(path, [user_path(shard) for shard in shards], reading)
     if not is_on_hub(name):
-        return _read_file(path, name, max_rows, wanted)
-    table = hub.fetch(name, split=split, local_files_only=local_files_only, **copying)
-    return _read_listed(read_copy(table), (), name, max_rows, _within(table.parent, wanted), "hub")
+        return _read_file(path, reading)
+    table = hub.fetch(
+        name,
+        split=split,
+        max_rows=reading.max_rows,
+        copies=reading.copies,
+        local_files_only=local_files_only,
+        wanted=wanted,
+    )
+    reading = replace(reading, wanted=_within(table.parent, wanted))
+    return _read_listed(read_copy(table), reading, "hub")
 
 
 def _within(folder: Path, wanted: Wanted) -> Wanted:
@@ -162,71 +170,48 @@ def _one_of(manifests: list[Manifest], source: str) -> Manifest:
     return Manifest(source, ", ".join(formats), examples, tuple(problems))
 
 
-def _read_file(
-    path: Path,
-    source: str,
-    max_rows: int | None,
-    wanted: Wanted,
-    format_name: str = "",
-) -> Manifest:
+def _read_file(path: Path, reading: _Reading, format_name: str = "") -> Manifest:
     """A list; `format_name` is what a plain one is called."""
-    manifest = _read_listed(read_list(path, wanted), (), source, max_rows, wanted, format_name)
-    return replace(manifest, listed_in=path)
+    return replace(_read_listed(read_list(path, reading.wanted), reading, format_name), listed_in=path)
 
 
 def _read_listed(
-    listed: Listed,
-    beside: tuple[Path, ...],
-    source: str,
-    max_rows: int | None,
-    wanted: Wanted,
-    format_name: str,
+    listed: Listed, reading: _Reading, format_name: str, beside: tuple[Path, ...] = ()
 ) -> Manifest:
     """The rows of a list; `beside` is one more place of its sounds."""
-    folders = (*listed.folders, *beside, *wanted.beside)
+    folders = (*listed.folders, *beside, *reading.wanted.beside)
     name = format_name if listed.is_plain and format_name else listed.format
-    return _collect(listed.rows, tuple(dict.fromkeys(folders)), source, name, max_rows, wanted)
+    return _collect(listed.rows, tuple(dict.fromkeys(folders)), reading, name)
 
 
-def _read_folder(
-    folder: Path,
-    source: str,
-    split: str,
-    *,
-    is_named: bool = False,
-    max_rows: int | None,
-    copies: Copies,
-    wanted: Wanted,
-) -> Manifest:
+def _read_folder(folder: Path, reading: _Reading, *, is_named: bool = False) -> Manifest:
     """The list of a folder; where the split `is_named`, nothing else stands in for it."""
-    copying: dict[str, Any] = {"max_rows": max_rows, "copies": copies, "wanted": wanted}
+    split, wanted = reading.split, reading.wanted
     if saved.is_one(folder) and not (is_named and saved.is_whole(folder)):
         part = saved.part_of(folder, split)
-        return _read_copied(part, saved.files_in(part), saved.rows_of(part), source, "datasets", **copying)
+        return _read_copied(part, saved.files_in(part), saved.rows_of(part), reading, "datasets")
     manifest = _manifest_in(folder, split, is_named)
     if manifest is not None and manifest.suffix == parquet.ENDING:
-        rows = parquet.rows_of_file(manifest)
-        return _read_copied(manifest, [manifest], rows, source, "folder", **copying)
+        return _read_copied(manifest, [manifest], parquet.rows_of_file(manifest), reading, "folder")
     if manifest is not None:
-        return _read_file(manifest, source, max_rows, wanted, "folder")
+        return _read_file(manifest, reading, "folder")
     if not is_named:
         parts = (folder / name for name in _names_of(split))
         place = next((part for part in parts if part.is_dir()), folder)
         texts = text_files.rows(place, follows_links=not wanted.within)
         if (first := next(texts, None)) is not None:
-            return _collect(chain([first], texts), (place,), source, "text_files", max_rows, wanted)
+            return _collect(chain([first], texts), (place,), reading, "text_files")
     if not is_named and not wanted.needs_text and any(sound_rows(folder)):
-        return _collect(sound_rows(folder), (folder,), source, "folder", max_rows, wanted)
+        return _collect(sound_rows(folder), (folder,), reading, "folder")
     if tables := parquet.files_in(folder):
-        rows = parquet.rows_of_folder(folder, split)
-        return _read_copied(folder, tables, rows, source, "folder", part=split, **copying)
+        return _read_copied(folder, tables, parquet.rows_of_folder(folder, split), reading, "folder", split)
     archives = webdataset.files_in(folder, split)
     if archives and (not is_named or archives[0].name.startswith(split)):
-        return _read_archives(folder, archives, source, part=split, **copying)
+        return _read_archives(folder, archives, reading, split)
     if is_named:
         for name in _names_of(split):
             if (folder / name).is_dir():
-                return _read_folder(folder / name, source, split, **copying)
+                return _read_folder(folder / name, reading)
         raise ManifestError(
             "The folder {folder} has no split {split!r}: there is no list, table, archive or folder of that "
             "name in it.",
@@ -240,32 +225,28 @@ def _read_folder(
     )
 
 
-def _read_archives(
-    place: Path, archives: Sequence[Path], source: str, *, part: str = "all", **copying: Any
-) -> Manifest:
+def _read_archives(place: Path, archives: Sequence[Path], reading: _Reading, part: str = "all") -> Manifest:
     """Tar archives, one after the other, by a single copy of their clips."""
     rows = chain.from_iterable(map(webdataset.rows_of, archives))
-    return _read_copied(place, archives, rows, source, "webdataset", part=part, **copying)
+    return _read_copied(place, archives, rows, reading, "webdataset", part)
 
 
 def _read_copied(
     place: Path,
     files: Sequence[Path],
     rows: Iterator[dict[str, Any]],
-    source: str,
+    reading: _Reading,
     format_name: str,
-    *,
     part: str = "all",
-    max_rows: int | None,
-    copies: Copies,
-    wanted: Wanted,
 ) -> Manifest:
     """What is packed in files, by the copy that is made of it."""
-    table = copy_local(place, files, rows, part=part, max_rows=max_rows, copies=copies, wanted=wanted)
+    wanted = reading.wanted
+    table = copy_local(place, files, rows, part, reading.max_rows, reading.copies, wanted)
     beside = (place if place.is_dir() else place.absolute().parent,)
     if wanted.within:
-        wanted = replace(wanted, within=(*wanted.within, *_within(table.parent, wanted).within))
-    return _read_listed(read_copy(table), beside, source, max_rows, wanted, format_name)
+        within = (*wanted.within, *_within(table.parent, wanted).within)
+        reading = replace(reading, wanted=replace(wanted, within=within))
+    return _read_listed(read_copy(table), reading, format_name, beside)
 
 
 def _names_of(split: str) -> list[str]:
@@ -310,14 +291,8 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     return lists[0] if lists else None
 
 
-def _collect(
-    rows: Iterable[Row],
-    folders: tuple[Path, ...],
-    source: str,
-    format_name: str,
-    max_rows: int | None,
-    wanted: Wanted,
-) -> Manifest:
+def _collect(rows: Iterable[Row], folders: tuple[Path, ...], reading: _Reading, format_name: str) -> Manifest:
+    source, wanted = reading.source, reading.wanted
     problems: list[RowProblem] = []
 
     def good() -> Iterator[Example]:
@@ -340,7 +315,7 @@ def _collect(
                     reason=result.reason,
                 )
 
-    examples = store(islice(good(), max_rows), wanted.stored_in)
+    examples = store(islice(good(), reading.max_rows), wanted.stored_in)
     if not examples:
         raise _nothing_usable(source, problems)
     return Manifest(source, format_name, examples, tuple(problems))
