@@ -1,6 +1,7 @@
 """From a GPU, a model and hours of speech to the run that fits: what `fit` and the page's form ask."""
 
 from dataclasses import Field, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,35 +71,32 @@ _MANY = Message(
     "Over 50 hours: enough to train all weights, where they fit. Where they do not, the decoder alone or "
     "LoRA of rank 64 comes close."
 )
+fit_option = partial(option, "fit")
 
 
 @dataclass(frozen=True)
 class FitQuestion:
     """What a run is looked for; the names are those of the command line."""
 
-    gpu: str = option("", "fit", "GPU", "Name, such as RTX 4090, or size: 24GiB; empty: this machine's.")
-    memory_gib: float = option(0.0, "fit", "Free memory (GiB)", "0 = that of the GPU.")
-    base_model: str = option(
+    gpu: str = fit_option("", "GPU", "Name, such as RTX 4090, or size: 24GiB; empty: this machine's.")
+    memory_gib: float = fit_option(0.0, "Free memory (GiB)", "0 = that of the GPU.")
+    base_model: str = fit_option(
         AUTO,
-        "fit",
         "Model",
         "Registry id, folder or Hub id; auto: the most accurate that fits.",
         aliases=("model", "model_name_or_path"),
     )
-    hours: float = option(
+    hours: float = fit_option(
         0.0,
-        "fit",
         "Hours of transcribed speech",
         "Decides the method; 0 if you do not know yet.",
         bounds=(0, 1_000_000),
     )
-    method: str = option(
-        AUTO, "fit", "Method", "auto: by the hours of speech.", choices=or_auto(METHOD_LABELS)
+    method: str = fit_option(AUTO, "Method", "auto: by the hours of speech.", choices=or_auto(METHOD_LABELS))
+    effective_batch_size: int = fit_option(
+        16, "Effective batch size", "Clips per optimizer step.", bounds=(1, LARGEST_BATCH)
     )
-    effective_batch_size: int = option(
-        16, "fit", "Effective batch size", "Clips per optimizer step.", bounds=(1, LARGEST_BATCH)
-    )
-    label_length: int = option(LABEL_LENGTH, "fit", "Longest text (tokens)", "", bounds=(1, TEXT_POSITIONS))
+    label_length: int = fit_option(LABEL_LENGTH, "Longest text (tokens)", "", bounds=(1, TEXT_POSITIONS))
 
     def __post_init__(self) -> None:
         """Refuses numbers that cannot be.

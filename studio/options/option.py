@@ -7,8 +7,8 @@ from typing import Any
 
 
 def option(
-    default: Any,
     group: str,
+    default: Any,
     label: str,
     help: str,
     *,

@@ -6,6 +6,7 @@ This module imports nothing heavy.
 """
 
 from dataclasses import Field, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ GROUPS = {
     "machine": "This machine",
 }
 """Titles of the folded sections of the form; `model` stands above them."""
+model_option, data_option, augmentation_option, method_option = (
+    partial(option, group) for group in ("model", "data", "augmentation", "method")
+)
+schedule_option, evaluation_option, processes_option, machine_option = (
+    partial(option, group) for group in ("schedule", "evaluation", "processes", "machine")
+)
+"""What makes an option of each section."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,8 @@ class TrainingConfig:
     """Everything that decides what a run does. Checked when made: a value out of range is a `ConfigError`."""
 
     # model
-    base_model: str = option(
+    base_model: str = model_option(
         "demo",
-        "model",
         "Base model",
         "Model to start from: registry id, folder or Hub id.",
         aliases=("model_name_or_path",),
@@ -64,9 +71,8 @@ class TrainingConfig:
     )
 
     # data
-    train_data: str = option(
+    train_data: str = data_option(
         "demo",
-        "data",
         "Training data",
         "Training manifest, audio folder or Hub dataset; several are separated by commas.",
         is_list=True,
@@ -74,9 +80,8 @@ class TrainingConfig:
         names="data",
         of_machine=True,
     )
-    test_data: str = option(
+    test_data: str = data_option(
         "",
-        "data",
         "Evaluation data",
         "Manifest for evaluation; empty: a share of the training data is held out.",
         is_list=True,
@@ -84,111 +89,95 @@ class TrainingConfig:
         names="data",
         of_machine=True,
     )
-    train_weights: str = option(
+    train_weights: str = data_option(
         "",
-        "data",
         "Sampling weights of the data",
         "Shares of several training manifests in an epoch, such as 0.7,0.3; empty: by their sizes.",
         is_list=True,
         in_probe="",
     )
-    audio_column: str = option(
+    audio_column: str = data_option(
         "",
-        "data",
         "Audio column",
         "Column with the audio; empty: audio, path or another usual name.",
         aliases=("audio_column_name",),
     )
-    text_column: str = option(
+    text_column: str = data_option(
         "",
-        "data",
         "Text column",
         "Column with the text; empty: text, sentence or another usual name.",
         aliases=("text_column_name",),
     )
-    validation_share: float = option(
+    validation_share: float = data_option(
         0.1,
-        "data",
         "Share held out for evaluation",
         "Share held out when there is no evaluation manifest.",
         bounds=(0.01, 0.9),
     )
-    max_train_samples: int | None = option(
+    max_train_samples: int | None = data_option(
         None,
-        "data",
         "Max training clips",
         "Use at most this many training clips.",
         bounds=(1, 10**9),
         automatic="0 = all.",
     )
-    max_eval_samples: int | None = option(
+    max_eval_samples: int | None = data_option(
         None,
-        "data",
         "Max evaluation clips",
         "Use at most this many evaluation clips.",
         bounds=(1, 10**9),
         automatic="0 = all.",
         aliases=("max_validation_samples",),
     )
-    min_audio_len: float = option(
+    min_audio_len: float = data_option(
         0.2,
-        "data",
         "Shortest clip (seconds)",
         "Shortest clip used, in seconds.",
         bounds=(0.0, 30.0),
         aliases=("min_duration_in_seconds",),
     )
-    max_audio_len: float = option(
+    max_audio_len: float = data_option(
         30.0,
-        "data",
         "Longest clip (seconds)",
         "Longest clip used, in seconds.",
         bounds=(0.1, 30.0),
         aliases=("max_duration_in_seconds",),
         in_plan=True,
     )
-    language: str = option(
-        "auto",
-        "data",
-        "Language",
-        "Language of the clips, name or code; auto takes each row's, or detects it.",
+    language: str = data_option(
+        "auto", "Language", "Language of the clips, name or code; auto takes each row's, or detects it."
     )
-    task: str = option("transcribe", "data", "Task", "Transcribe, or translate into English.", choices=TASKS)
-    timestamps: bool = option(
+    task: str = data_option("transcribe", "Task", "Transcribe, or translate into English.", choices=TASKS)
+    timestamps: bool = data_option(
         True,
-        "data",
         "Train timestamps",
         "Train half of the clips that have segment times with timestamps, as Whisper was.",
         aliases=("return_timestamps",),
     )
-    make_timestamps: bool = option(
+    make_timestamps: bool = data_option(
         False,
-        "data",
         "Timestamps by the base model",
         "Timestamps by the base model for texts without segments, where its words match the text.",
         reteaches=True,
     )
-    pack_clips: bool = option(
+    pack_clips: bool = data_option(
         False,
-        "data",
         "Pack short clips",
         "Concatenate short clips to windows of up to max_audio_len, with timestamps between them.",
         reteaches=True,
     )
-    condition_on_prev_probability: float = option(
+    condition_on_prev_probability: float = data_option(
         0.0,
-        "data",
         "Share with previous text as prompt",
         "Share of clips with known previous text that are trained with it as prompt.",
         bounds=(0.0, 1.0),
         reteaches=True,
     )
-    normalizer: str = option(
-        "none", "data", "Text normalization", "Normalization applied to labels.", choices=NORMALIZERS
+    normalizer: str = data_option(
+        "none", "Text normalization", "Normalization applied to labels.", choices=NORMALIZERS
     )
-    no_speech_share: float = option(
+    no_speech_share: float = data_option(
         0.0,
-        "data",
         "Share of clips without speech",
         "Share of training clips without speech, so that silence gives no text.",
         bounds=(0.0, 0.5),
@@ -196,106 +185,76 @@ class TrainingConfig:
     )
 
     # augmentation
-    apply_spec_augment: bool = option(
+    apply_spec_augment: bool = augmentation_option(
         False,
-        "augmentation",
         "SpecAugment",
         "SpecAugment: mask parts of the features, as the mask_… options say.",
         reteaches=True,
     )
-    mask_time_prob: float = option(
-        0.05,
-        "augmentation",
-        "Time masking ratio",
-        "Share of the frames that is masked.",
-        bounds=(0.0, 1.0),
+    mask_time_prob: float = augmentation_option(
+        0.05, "Time masking ratio", "Share of the frames that is masked.", bounds=(0.0, 1.0)
     )
-    mask_time_length: int = option(
-        10, "augmentation", "Mask length (frames)", "Frames (10 ms each) of one mask.", bounds=(1, 3000)
+    mask_time_length: int = augmentation_option(
+        10, "Mask length (frames)", "Frames (10 ms each) of one mask.", bounds=(1, 3000)
     )
-    mask_feature_prob: float = option(
-        0.0,
-        "augmentation",
-        "Frequency masking ratio",
-        "Share of the mel bins that is masked.",
-        bounds=(0.0, 1.0),
+    mask_feature_prob: float = augmentation_option(
+        0.0, "Frequency masking ratio", "Share of the mel bins that is masked.", bounds=(0.0, 1.0)
     )
-    mask_feature_length: int = option(
-        10, "augmentation", "Mask length (mel bins)", "Mel bins of one mask.", bounds=(1, 128)
+    mask_feature_length: int = augmentation_option(
+        10, "Mask length (mel bins)", "Mel bins of one mask.", bounds=(1, 128)
     )
-    speed_prob: float = option(
-        0.0,
-        "augmentation",
-        "Speed: share of clips",
-        "Share of clips with changed speed.",
-        bounds=(0.0, 1.0),
-        reteaches=True,
+    speed_prob: float = augmentation_option(
+        0.0, "Speed: share of clips", "Share of clips with changed speed.", bounds=(0.0, 1.0), reteaches=True
     )
-    min_speed_rate: float = option(0.9, "augmentation", "Slowest speed", "Slowest speed.", bounds=(0.5, 2.0))
-    max_speed_rate: float = option(1.1, "augmentation", "Fastest speed", "Fastest speed.", bounds=(0.5, 2.0))
-    noise_prob: float = option(
-        0.0,
-        "augmentation",
-        "Noise: share of clips",
-        "Share of clips with added noise.",
-        bounds=(0.0, 1.0),
-        reteaches=True,
+    min_speed_rate: float = augmentation_option(0.9, "Slowest speed", "Slowest speed.", bounds=(0.5, 2.0))
+    max_speed_rate: float = augmentation_option(1.1, "Fastest speed", "Fastest speed.", bounds=(0.5, 2.0))
+    noise_prob: float = augmentation_option(
+        0.0, "Noise: share of clips", "Share of clips with added noise.", bounds=(0.0, 1.0), reteaches=True
     )
-    min_snr_db: float = option(
+    min_snr_db: float = augmentation_option(
         10.0,
-        "augmentation",
         "Lowest SNR (dB)",
         "Lowest signal-to-noise ratio, in dB: the loudest noise.",
         bounds=(-20.0, 100.0),
     )
-    max_snr_db: float = option(
+    max_snr_db: float = augmentation_option(
         50.0,
-        "augmentation",
         "Highest SNR (dB)",
         "Highest signal-to-noise ratio, in dB: the faintest noise.",
         bounds=(-20.0, 100.0),
     )
-    noise_dir: str = option(
+    noise_dir: str = augmentation_option(
         "",
-        "augmentation",
         "Folder with noise",
         "Folder with recordings of noise; empty: white noise.",
         names="path",
         in_probe="",
     )
-    reverb_prob: float = option(
-        0.0,
-        "augmentation",
-        "Reverb: share of clips",
-        "Share of clips with room reverb.",
-        bounds=(0.0, 1.0),
-        reteaches=True,
+    reverb_prob: float = augmentation_option(
+        0.0, "Reverb: share of clips", "Share of clips with room reverb.", bounds=(0.0, 1.0), reteaches=True
     )
-    resample_prob: float = option(
+    resample_prob: float = augmentation_option(
         0.0,
-        "augmentation",
         "Telephone: share of clips",
         "Share of clips in telephone quality (8 kHz).",
         bounds=(0.0, 1.0),
         reteaches=True,
     )
-    volume_prob: float = option(
+    volume_prob: float = augmentation_option(
         0.0,
-        "augmentation",
         "Volume: share of clips",
         "Share of clips with changed volume.",
         bounds=(0.0, 1.0),
         reteaches=True,
     )
-    min_gain_db: float = option(
-        -15.0, "augmentation", "Lowest gain (dB)", "Lowest gain, in dB.", bounds=(-60.0, 60.0)
+    min_gain_db: float = augmentation_option(
+        -15.0, "Lowest gain (dB)", "Lowest gain, in dB.", bounds=(-60.0, 60.0)
     )
-    max_gain_db: float = option(
-        15.0, "augmentation", "Highest gain (dB)", "Highest gain, in dB.", bounds=(-60.0, 60.0)
+    max_gain_db: float = augmentation_option(
+        15.0, "Highest gain (dB)", "Highest gain, in dB.", bounds=(-60.0, 60.0)
     )
-    augment_config_path: str = option(
+    augment_config_path: str = augmentation_option(
         "",
-        "augmentation",
         "Augmentation from a file",
         "JSON list of {type, params, prob}; overrides the options above.",
         reteaches=True,
@@ -304,45 +263,28 @@ class TrainingConfig:
     )
 
     # method
-    method: str = option(
-        "lora", "method", "Method", "Which weights are trained.", choices=METHOD_LABELS, in_plan=True
+    method: str = method_option(
+        "lora", "Method", "Which weights are trained.", choices=METHOD_LABELS, in_plan=True
     )
-    lora_r: int = option(
-        32,
-        "method",
-        "LoRA rank",
-        "Rank of the adapter.",
-        bounds=(1, 1024),
-        aliases=("lora_rank",),
-        in_plan=True,
+    lora_r: int = method_option(
+        32, "LoRA rank", "Rank of the adapter.", bounds=(1, 1024), aliases=("lora_rank",), in_plan=True
     )
-    lora_alpha: int = option(
-        64,
-        "method",
-        "LoRA alpha",
-        "The adapter is scaled by alpha / rank.",
-        bounds=(1, 4096),
-        in_plan=True,
+    lora_alpha: int = method_option(
+        64, "LoRA alpha", "The adapter is scaled by alpha / rank.", bounds=(1, 4096), in_plan=True
     )
-    lora_dropout: float = option(
-        0.0,
-        "method",
-        "LoRA dropout",
-        "Dropout before the adapter; it costs time and memory.",
-        bounds=(0.0, 0.9),
+    lora_dropout: float = method_option(
+        0.0, "LoRA dropout", "Dropout before the adapter; it costs time and memory.", bounds=(0.0, 0.9)
     )
-    target_modules: tuple[str, ...] = option(
+    target_modules: tuple[str, ...] = method_option(
         ALL_LINEAR,
-        "method",
         "Layers with an adapter",
         "Linear layers that get an adapter, separated by commas; all-linear for all.",
         is_list=True,
         aliases=("lora_target_modules",),
         in_plan=True,
     )
-    adapter: str = option(
+    adapter: str = method_option(
         "",
-        "method",
         "Continue from adapter",
         "Adapter to continue from: registry id or folder. Its method, rank and layers are kept.",
         aliases=("adapter_name_or_path", "init_adapter"),
@@ -350,17 +292,11 @@ class TrainingConfig:
         names="model",
         in_probe="",
     )
-    quantization: str = option(
-        "none",
-        "method",
-        "Quantization",
-        "Quantization of the base.",
-        choices=QUANTIZATIONS,
-        in_plan=True,
+    quantization: str = method_option(
+        "none", "Quantization", "Quantization of the base.", choices=QUANTIZATIONS, in_plan=True
     )
-    precision: str = option(
+    precision: str = method_option(
         "auto",
-        "method",
         "Precision",
         "Data type of the computation; auto: the best of this machine. pure_bf16 also keeps "
         "trained weights in bf16.",
@@ -368,59 +304,52 @@ class TrainingConfig:
         aliases=("mixed_precision",),
         in_plan=True,
     )
-    base_dtype: str = option(
+    base_dtype: str = method_option(
         "auto",
-        "method",
         "Data type of the base",
         "Data type of the base weights; auto: the precision of the run where they are frozen, else fp32.",
         choices=or_auto(DTYPES),
         aliases=("torch_dtype", "dtype"),
         in_plan=True,
     )
-    attn_implementation: str = option(
+    attn_implementation: str = method_option(
         "auto",
-        "method",
         "Attention",
         "Attention implementation; auto: sdpa. eager takes more than twice the memory.",
         choices=or_auto(ATTENTIONS),
         in_plan=True,
     )
-    gradient_checkpointing: bool = option(
+    gradient_checkpointing: bool = method_option(
         False,
-        "method",
         "Gradient checkpointing",
         "Recompute activations in the backward pass instead of storing them.",
         aliases=("activation_checkpointing",),
         for_trainer=True,
         in_plan=True,
     )
-    loss_chunk_size: int = option(
+    loss_chunk_size: int = method_option(
         256,
-        "method",
         "Loss chunk size (tokens)",
         "Tokens whose logits are computed at once; the loss stays the same. 0: all.",
         bounds=(0, 10**6),
         in_plan=True,
     )
-    use_reentrant: str = option(
+    use_reentrant: str = method_option(
         "auto",
-        "method",
         "Reentrant checkpointing",
         "Variant of checkpointing; auto is true for an 8-bit base, where the other keeps each layer's input.",
         choices=REENTRANT,
         in_plan=True,
     )
-    torch_compile: bool = option(
+    torch_compile: bool = method_option(
         False,
-        "method",
         "Compile the model",
         "Compile the model: slower to begin, then faster. Its memory is estimated as without.",
         aliases=("use_compile",),
         for_trainer=True,
     )
-    short_audio: str = option(
+    short_audio: str = method_option(
         "auto",
-        "method",
         "Short-audio mode",
         "Encoder input as long as the batch's audio instead of 30 seconds, in training and "
         "inference: faster, and less memory, on short clips. auto decides by the clips' "
@@ -429,17 +358,15 @@ class TrainingConfig:
         in_plan=True,
         in_probe="off",
     )
-    padded_share: float = option(
+    padded_share: float = method_option(
         0.0,
-        "method",
         "Share of padded batches",
         "In short-audio mode, the share of batches padded to 30 seconds. Rehearsal keeps 30 s "
         "windows accurate at a lower cost.",
         bounds=(0.0, 1.0),
     )
-    adapter_strength: float | None = option(
+    adapter_strength: float | None = method_option(
         None,
-        "method",
         "Fine-tuning strength",
         "Share of what was learned that the finished model keeps. 1: all; what is new to the base is learned "
         "better, other languages lose more. Empty: 0.85, or 0.7 where that costs the evaluation clips at "
@@ -450,40 +377,35 @@ class TrainingConfig:
         "more. 0 = automatic: 0.85, or 0.7 where that costs the evaluation clips at most a tenth of their "
         "gain; 1 if it continues from an adapter.",
     )
-    replay_share: float = option(
+    replay_share: float = method_option(
         0.0625,
-        "method",
         "Rehearsal windows per clip",
         "Rehearsal against forgetting: 30 s windows per clip, trained on the base model's own "
         "output. 0: none; faster, but forgets more.",
         bounds=(0.0, 1.0),
     )
-    replay_data: str = option(
+    replay_data: str = method_option(
         "",
-        "method",
         "Rehearsal recordings",
         "Recordings for rehearsal, without texts: manifest or folder; empty: the studio's own "
         "passages in several languages.",
         is_list=True,
         names="data",
     )
-    replay_augmentation: bool = option(
+    replay_augmentation: bool = method_option(
         True,
-        "method",
         "Vary the rehearsal",
         "Rehearsed windows are heard at other speeds, in rooms, over the telephone and in noise: other "
         "voices are forgotten less.",
     )
-    distill: bool = option(
+    distill: bool = method_option(
         False,
-        "method",
         "Distil for short audio",
         "Self-distillation for short clips: the base's output on padded clips is what the "
         "adapter learns, no texts needed. Several times faster on short clips.",
     )
-    cache_encoder_states: bool = option(
+    cache_encoder_states: bool = method_option(
         True,
-        "method",
         "Cache encoder outputs",
         "Keep a frozen encoder's output for each clip on disk until the run ends, if there is "
         "room: later epochs skip the encoder.",
@@ -491,139 +413,96 @@ class TrainingConfig:
     )
 
     # schedule
-    num_train_epochs: float = option(
-        4.0,
-        "schedule",
-        "Epochs",
-        "Passes over the training data.",
-        bounds=(0.01, 10_000),
-        for_trainer=True,
+    num_train_epochs: float = schedule_option(
+        4.0, "Epochs", "Passes over the training data.", bounds=(0.01, 10_000), for_trainer=True
     )
-    max_steps: int = option(
-        -1,
-        "schedule",
-        "Max steps",
-        "Optimizer steps; overrides the epochs if positive.",
-        bounds=(-1, 10**8),
+    max_steps: int = schedule_option(
+        -1, "Max steps", "Optimizer steps; overrides the epochs if positive.", bounds=(-1, 10**8)
     )
-    per_device_train_batch_size: int = option(
+    per_device_train_batch_size: int = schedule_option(
+        8, "Batch size", "Clips per step and GPU.", bounds=(1, 1024), for_trainer=True, in_plan=True
+    )
+    per_device_eval_batch_size: int = schedule_option(
         8,
-        "schedule",
-        "Batch size",
-        "Clips per step and GPU.",
-        bounds=(1, 1024),
-        for_trainer=True,
-        in_plan=True,
-    )
-    per_device_eval_batch_size: int = option(
-        8,
-        "schedule",
         "Batch size in evaluation",
         "Clips per step and GPU in evaluation.",
         bounds=(1, 1024),
         for_trainer=True,
         in_plan=True,
     )
-    gradient_accumulation_steps: int = option(
+    gradient_accumulation_steps: int = schedule_option(
         1,
-        "schedule",
         "Gradient accumulation",
         "Batches whose gradients are summed for one optimizer step.",
         bounds=(1, 4096),
         for_trainer=True,
         in_plan=True,
     )
-    learning_rate: float | None = option(
+    learning_rate: float | None = schedule_option(
         None,
-        "schedule",
         "Learning rate",
         "Peak learning rate; unless set, one that suits the method and the model's size.",
         bounds=(1e-9, 1.0),
         step=1e-4,
         automatic="0 = automatic: by method and size of the model.",
     )
-    warmup_steps: float = option(
-        0.1,
-        "schedule",
-        "Warm-up",
-        "Steps of warm-up; below 1, a share of all steps.",
-        bounds=(0, 10**7),
-        in_probe=0,
+    warmup_steps: float = schedule_option(
+        0.1, "Warm-up", "Steps of warm-up; below 1, a share of all steps.", bounds=(0, 10**7), in_probe=0
     )
-    lr_scheduler_type: str = option(
+    lr_scheduler_type: str = schedule_option(
         "linear",
-        "schedule",
         "Learning rate schedule",
         "How the learning rate decays.",
         choices=SCHEDULERS,
         for_trainer=True,
     )
-    lr_scheduler_kwargs: str = option(
-        "",
-        "schedule",
-        "Scheduler arguments",
-        'Scheduler arguments as JSON, such as {"num_cycles": 3}; empty: defaults.',
+    lr_scheduler_kwargs: str = schedule_option(
+        "", "Scheduler arguments", 'Scheduler arguments as JSON, such as {"num_cycles": 3}; empty: defaults.'
     )
-    optim: str = option(
+    optim: str = schedule_option(
         "adamw_torch_fused",
-        "schedule",
         "Optimizer",
         "Optimizer. adamw_bnb_8bit keeps its states in 8 bits; adafactor and sgd keep hardly any.",
         choices=OPTIMIZERS,
         for_trainer=True,
         in_plan=True,
     )
-    weight_decay: float = option(
-        0.0,
-        "schedule",
-        "Weight decay",
-        "Weight decay of the optimizer.",
-        bounds=(0.0, 1.0),
-        for_trainer=True,
+    weight_decay: float = schedule_option(
+        0.0, "Weight decay", "Weight decay of the optimizer.", bounds=(0.0, 1.0), for_trainer=True
     )
-    adam_beta1: float = option(
+    adam_beta1: float = schedule_option(
         0.9,
-        "schedule",
         "Adam beta 1",
         "AdamW: decay rate of the mean of the gradients.",
         bounds=(0.0, 0.99999),
         for_trainer=True,
     )
-    adam_beta2: float = option(
+    adam_beta2: float = schedule_option(
         0.999,
-        "schedule",
         "Adam beta 2",
         "AdamW: decay rate of the mean of the squared gradients.",
         bounds=(0.0, 0.999999),
         for_trainer=True,
     )
-    adam_epsilon: float = option(
+    adam_epsilon: float = schedule_option(
         1e-8,
-        "schedule",
         "Adam epsilon",
         "AdamW: added to the divisor for numerical stability.",
         bounds=(1e-20, 1.0),
         for_trainer=True,
     )
-    label_smoothing_factor: float = option(
+    label_smoothing_factor: float = schedule_option(
         0.0,
-        "schedule",
         "Label smoothing",
         "Share of the loss that is spread over all tokens; 0.1 is common, 0 is off.",
         bounds=(0.0, 0.9),
         reteaches=True,
     )
-    max_grad_norm: float = option(
-        1.0,
-        "schedule",
-        "Gradient clipping",
-        "Gradients are clipped to this norm.",
-        bounds=(0.0, 1e6),
-        for_trainer=True,
+    max_grad_norm: float = schedule_option(
+        1.0, "Gradient clipping", "Gradients are clipped to this norm.", bounds=(0.0, 1e6), for_trainer=True
     )
-    seed: int = option(
+    seed: int = schedule_option(
         42,
-        "schedule",
         "Random seed",
         "Seed of the order, dropout and new weights.",
         bounds=(0, 2**32 - 1),
@@ -631,9 +510,8 @@ class TrainingConfig:
     )
 
     # evaluation and saving
-    eval_strategy: str = option(
+    eval_strategy: str = evaluation_option(
         "epoch",
-        "evaluation",
         "Evaluate",
         "When to evaluate.",
         choices=STRATEGIES,
@@ -641,139 +519,112 @@ class TrainingConfig:
         for_trainer=True,
         in_probe="no",
     )
-    eval_steps: float = option(
+    eval_steps: float = evaluation_option(
         100,
-        "evaluation",
         "Evaluation interval (steps)",
         "Steps between evaluations, with eval_strategy steps; below 1, a share of all steps.",
         bounds=(1e-4, 10**8),
     )
-    eval_delay: float = option(
+    eval_delay: float = evaluation_option(
         0.0,
-        "evaluation",
         "Evaluation delay",
         "Epochs (with eval_strategy steps: steps) before the first evaluation; the last step "
         "is always evaluated.",
         bounds=(0.0, 10**8),
         for_trainer=True,
     )
-    eval_on_start: bool = option(
-        True,
-        "evaluation",
-        "Evaluate the base model first",
-        "Evaluate the base first, to compare with.",
-        in_probe=False,
+    eval_on_start: bool = evaluation_option(
+        True, "Evaluate the base model first", "Evaluate the base first, to compare with.", in_probe=False
     )
-    save_steps: float = option(
+    save_steps: float = evaluation_option(
         100,
-        "evaluation",
         "Checkpoint interval (steps)",
         "Steps between checkpoints; below 1, a share of all steps. 0 saves at each evaluation.",
         bounds=(0, 10**8),
         in_probe=0,
     )
-    save_total_limit: int = option(
-        2, "evaluation", "Checkpoints kept", "Checkpoints kept.", bounds=(1, 1000), for_trainer=True
+    save_total_limit: int = evaluation_option(
+        2, "Checkpoints kept", "Checkpoints kept.", bounds=(1, 1000), for_trainer=True
     )
-    logging_steps: float = option(
+    logging_steps: float = evaluation_option(
         5,
-        "evaluation",
         "Logging interval (steps)",
         "Steps between points of the loss curve; below 1, a share of all steps.",
         bounds=(1e-4, 10**8),
         for_trainer=True,
         in_probe=1,
     )
-    metric_for_best_model: str = option(
+    metric_for_best_model: str = evaluation_option(
         "auto",
-        "evaluation",
         "Best-checkpoint metric",
         "wer, cer, or auto: cer for languages written without spaces.",
         choices=METRICS,
     )
-    early_stopping_patience: int = option(
+    early_stopping_patience: int = evaluation_option(
         0,
-        "evaluation",
         "Early stopping (evaluations)",
         "End the run after this many evaluations without improvement; 0: never.",
         bounds=(0, 1000),
         in_probe=0,
     )
-    capability_check: bool = option(
+    capability_check: bool = evaluation_option(
         True,
-        "evaluation",
         "Check the finished model",
         "Check at the end what fine-tuning may have broken: timestamps, long recordings, silence, languages.",
     )
-    other_languages_data: str = option(
+    other_languages_data: str = evaluation_option(
         "",
-        "evaluation",
         "Other languages or styles",
         "Manifest of other languages or another style, to check for forgetting; empty: some "
         "synthetic English.",
         is_list=True,
         names="data",
     )
-    generation_max_length: int = option(
+    generation_max_length: int = evaluation_option(
         WINDOW_TOKENS + 1,
-        "evaluation",
         "Longest text in evaluation (tokens)",
         "Longest text generated in evaluation, in tokens.",
         bounds=(1, TEXT_POSITIONS),
     )
-    generation_num_beams: int = option(
-        1, "evaluation", "Beam size in evaluation", "Beam size in evaluation.", bounds=(1, 32)
+    generation_num_beams: int = evaluation_option(
+        1, "Beam size in evaluation", "Beam size in evaluation.", bounds=(1, 32)
     )
 
     # processes
-    num_processes: int = option(
-        1,
-        "processes",
-        "Processes",
-        "Total over all machines, one per GPU.",
-        bounds=(1, 1024),
-        aliases=("num_gpus",),
+    num_processes: int = processes_option(
+        1, "Processes", "Total over all machines, one per GPU.", bounds=(1, 1024), aliases=("num_gpus",)
     )
-    sharding: str = option(
+    sharding: str = processes_option(
         "ddp",
-        "processes",
         "Sharding",
         "What is sharded over the GPUs: ddp nothing, zero1 to zero3 (DeepSpeed) and fsdp more and more.",
         choices=SHARDINGS,
         aliases=("distributed", "distributed_type"),
     )
-    num_machines: int = option(
-        1, "processes", "Machines", "Machines that train together.", bounds=(1, 1024), aliases=("nnodes",)
+    num_machines: int = processes_option(
+        1, "Machines", "Machines that train together.", bounds=(1, 1024), aliases=("nnodes",)
     )
-    machine_rank: int = option(
+    machine_rank: int = processes_option(
         0,
-        "processes",
         "Machine rank",
         "From 0; machine 0 keeps the model.",
         bounds=(0, 1023),
         aliases=("node_rank",),
         of_machine=True,
     )
-    main_process_ip: str = option(
-        "",
-        "processes",
-        "Address of machine 0",
-        "Needed by several machines.",
-        aliases=("master_addr",),
-        of_machine=True,
+    main_process_ip: str = processes_option(
+        "", "Address of machine 0", "Needed by several machines.", aliases=("master_addr",), of_machine=True
     )
-    main_process_port: int = option(
+    main_process_port: int = processes_option(
         29500,
-        "processes",
         "Port of machine 0",
         "Must be open on machine 0.",
         bounds=(1, 65535),
         aliases=("master_port",),
         of_machine=True,
     )
-    ddp_timeout: int = option(
+    ddp_timeout: int = processes_option(
         1800,
-        "processes",
         "Process timeout (s)",
         "Seconds without an answer after which a process counts as lost.",
         bounds=(1, 10**7),
@@ -781,9 +632,8 @@ class TrainingConfig:
     )
 
     # machine
-    dataloader_num_workers: int = option(
+    dataloader_num_workers: int = machine_option(
         0,
-        "machine",
         "Data loader workers",
         "Processes that read and decode audio.",
         bounds=(0, 256),
@@ -792,21 +642,19 @@ class TrainingConfig:
         of_machine=True,
         in_probe=0,
     )
-    run_name: str = option(
-        "", "machine", "Name of the run", "Name of the run and of the model it makes.", of_machine=True
+    run_name: str = machine_option(
+        "", "Name of the run", "Name of the run and of the model it makes.", of_machine=True
     )
-    output_dir: str = option(
+    output_dir: str = machine_option(
         "",
-        "machine",
         "Copy the model to",
         "Copy the finished model to this folder, too.",
         names="path",
         of_machine=True,
         in_probe="",
     )
-    report_to: str = option(
+    report_to: str = machine_option(
         "none",
-        "machine",
         "Report to",
         "none, tensorboard, wandb or trackio; several separated by commas; all: those installed.",
         choices=TRACKERS,
@@ -814,19 +662,18 @@ class TrainingConfig:
         of_machine=True,
         in_probe="none",
     )
-    project: str = option(
+    project: str = machine_option(
         "whisper-studio",
-        "machine",
         "Project",
         "Project name in wandb or trackio.",
         aliases=("wandb_project",),
         for_trainer=True,
     )
-    local_files_only: bool = option(
-        False, "machine", "Never download", "Never ask the model hub.", of_machine=True
+    local_files_only: bool = machine_option(
+        False, "Never download", "Never ask the model hub.", of_machine=True
     )
-    cache_dir: str = option(
-        "", "machine", "Cache folder", "Cache folder for downloads.", names="path", of_machine=True
+    cache_dir: str = machine_option(
+        "", "Cache folder", "Cache folder for downloads.", names="path", of_machine=True
     )
 
     def __post_init__(self) -> None:

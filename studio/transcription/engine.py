@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -145,6 +146,7 @@ _MOST = (0, 100_000)
 """Beams, tokens and windows: more than any machine has room for."""
 SPEECH, SEARCH, ENGINE = "speech", "search", "engine"
 """Groups of options: what is spoken and written, how the text is looked for, what plays the model."""
+speech_option, search_option, engine_option = (partial(option, group) for group in (SPEECH, SEARCH, ENGINE))
 
 
 @dataclass(frozen=True)
@@ -156,88 +158,80 @@ class TranscribeOptions:
     order: a new one comes last.
     """
 
-    language: str = option("auto", SPEECH, "Language", "Name or code; auto: the model detects it.")
-    task: str = option("transcribe", SPEECH, "Task", "", choices=TASKS)
-    timestamps: str = option("segment", SPEECH, "Timestamps", "", choices=TIMESTAMPS)
-    num_beams: int = option(
+    language: str = speech_option("auto", "Language", "Name or code; auto: the model detects it.")
+    task: str = speech_option("transcribe", "Task", "", choices=TASKS)
+    timestamps: str = speech_option("segment", "Timestamps", "", choices=TIMESTAMPS)
+    num_beams: int = search_option(
         0,
-        SEARCH,
         "Beam size",
         "1 takes less than half the time of 5, with about a tenth more errors; 0: 5.",
         bounds=_MOST,
         aliases=("beam_size",),
     )
     """0: of a recording `USUAL_BEAMS`; of clips that are compared, as the engine's library does by itself."""
-    temperature: tuple[float, ...] = option(
+    temperature: tuple[float, ...] = search_option(
         (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-        SEARCH,
         "Temperature",
         "The first is used; the next when a text repeats itself or is unsure.",
     )
     """0: no sampling."""
-    initial_prompt: str = option("", SEARCH, "Initial prompt", "Shows the style, and how names are spelled.")
+    initial_prompt: str = search_option("", "Initial prompt", "Shows the style, and how names are spelled.")
     """Text that came before the recording."""
-    truncate_prompt: bool = option(
-        False, SEARCH, "", "Use the end of a prompt that is too long, instead of refusing it."
+    truncate_prompt: bool = search_option(
+        False, "", "Use the end of a prompt that is too long, instead of refusing it."
     )
     """As OpenAI does."""
-    hotwords: str = option("", SEARCH, "Hotwords", "Words to expect in every window: names, terms.")
-    condition_on_prev_tokens: bool = option(
+    hotwords: str = search_option("", "Hotwords", "Words to expect in every window: names, terms.")
+    condition_on_prev_tokens: bool = search_option(
         True,
-        SEARCH,
         "Condition on previous text",
         "Fewer errors, one script and one style; a mistake may be carried on.",
         aliases=("condition_on_previous_text",),
     )
     """Not if `batch_size` is above 1, and not with models of short clips or the demo model."""
-    no_speech_threshold: float = option(
-        0.6, SEARCH, "No-speech threshold", "Above it, an unsure text is dropped as silence.", bounds=(0, 1)
+    no_speech_threshold: float = search_option(
+        0.6, "No-speech threshold", "Above it, an unsure text is dropped as silence.", bounds=(0, 1)
     )
     """A probability; 1 writes down everything."""
-    compression_ratio_threshold: float = option(
-        2.4, SEARCH, "Compression ratio threshold", "Above it, a text counts as repetitive.", bounds=(0, 1000)
+    compression_ratio_threshold: float = search_option(
+        2.4, "Compression ratio threshold", "Above it, a text counts as repetitive.", bounds=(0, 1000)
     )
     """By how much zlib makes a text smaller."""
-    logprob_threshold: float = option(
+    logprob_threshold: float = search_option(
         -1.0,
-        SEARCH,
         "Log-probability threshold",
         "Below it (mean over tokens), a text counts as unsure.",
         aliases=("log_prob_threshold",),
     )
-    suppress_tokens: tuple[int, ...] | None = option(
-        None, SEARCH, "Suppressed tokens", "Ids with commas; -1: the model's own list; none: no token."
+    suppress_tokens: tuple[int, ...] | None = search_option(
+        None, "Suppressed tokens", "Ids with commas; -1: the model's own list; none: no token."
     )
     """None: those that the model names."""
-    max_new_tokens: int = option(
-        0, SEARCH, "Longest text", "Max tokens per window; 0: no limit.", bounds=_MOST
+    max_new_tokens: int = search_option(
+        0, "Longest text", "Max tokens per window; 0: no limit.", bounds=_MOST
     )
-    audio_context: str = option(
+    audio_context: str = speech_option(
         "auto",
-        SPEECH,
         "Audio context",
         "Encoder input length. Models trained in short-audio mode take the audio's own length, others 30 "
         "seconds: these make errors on shorter input.",
         choices=AUDIO_CONTEXTS,
     )
-    vad: bool = option(
+    vad: bool = search_option(
         True,
-        SEARCH,
         "Skip parts without speech",
         "Voice activity detection: on silence and noise the model may hallucinate.",
         aliases=("vad_filter",),
     )
-    batch_size: int = option(
+    batch_size: int = search_option(
         0,
-        SEARCH,
         "Batch size",
         "Windows decoded together; 0: one after the other. On a GPU, more is faster.",
         bounds=_MOST,
     )
     """Windows of one recording or of several."""
-    chinese_script: str = option(
+    chinese_script: str = speech_option(
         "auto",
-        SPEECH,
         "Chinese script",
         "A model may write both in one recording; one script: the one that most of it is written in.",
         choices=CHINESE_SCRIPTS,
@@ -267,19 +261,14 @@ class TranscribeOptions:
 class EngineChoice:
     """Which engine plays a model, and in which precision; `check_engine` says whether there is such a one."""
 
-    engine: str = option(
+    engine: str = engine_option(
         "auto",
-        ENGINE,
         "Engine",
         "auto: faster-whisper for an export, transformers for the rest.",
         choices=or_auto({name: name for name in ENGINES}),
     )
-    precision: str = option(
-        "auto",
-        ENGINE,
-        "Precision",
-        "",
-        choices=or_auto({name: name for names in ENGINES.values() for name in names}),
+    precision: str = engine_option(
+        "auto", "Precision", "", choices=or_auto({name: name for names in ENGINES.values() for name in names})
     )
 
 

@@ -17,8 +17,8 @@ import pytest
 from tests.studio_process import ROOT, StudioProcess
 
 OPTION = """
-    label_noise: float = option(
-        0.125, "method", "Label noise", "Share of the tokens that are taught wrong.", bounds=(0.0, 0.5)
+    label_noise: float = method_option(
+        0.125, "Label noise", "Share of the tokens that are taught wrong.", bounds=(0.0, 0.5)
     )
 """
 METHOD = '''

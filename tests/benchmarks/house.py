@@ -155,7 +155,7 @@ def _has_docstring(node: Documented) -> bool:
 def _options(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         made = node.value if isinstance(node, ast.AnnAssign) else None
-        if isinstance(made, ast.Call) and ast.unparse(made.func) == "option":
+        if isinstance(made, ast.Call) and ast.unparse(made.func).endswith("option"):
             yield ast.unparse(node.target)
 
 
