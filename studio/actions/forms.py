@@ -15,13 +15,14 @@ import psutil
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.example import Example
 from studio.dataset.manifest import read_manifest
-from studio.errors import ConfigError, DataError, ManifestError, StudioError, first_line
-from studio.evaluation.compare import evaluate
+from studio.errors import ConfigError, DataError, StudioError, first_line
+from studio.evaluation.compare import clips_between, evaluate, language_of
 from studio.evaluation.metrics import error_rates, metric_for, paired_bootstrap
+from studio.evaluation.normalize import check_normalizer
 from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
 from studio.messages import Message, message_to_plain
-from studio.options.choices import ENGINES, FASTER_WHISPER, NORMALIZERS
+from studio.options.choices import ENGINES, FASTER_WHISPER
 from studio.publishing.formats import FORMATS, exports_of
 from studio.registry.spec import ModelKind
 from studio.reports.forms_views import why_none
@@ -169,15 +170,10 @@ def compare_forms(
         ModelError, HubUnreachableError: if the model cannot be used.
     """
     forms = _chosen(forms_of(services, asked.model), asked.forms)
-    if asked.normalizer not in NORMALIZERS:
-        raise ConfigError(
-            "There is no normalizer {name!r}: choose one of {known}.",
-            name=asked.normalizer,
-            known=", ".join(NORMALIZERS),
-        )
+    check_normalizer(asked.normalizer)
     examples = _clips(services.settings, asked)
     clips = len(examples)
-    spoken = asked.options.written_in(_language(asked, examples[0]))
+    spoken = asked.options.written_in(language_of(asked.options, examples[0]))
     metric = metric_for(spoken, [clip.text for clip in examples])
     tell = on_step or (lambda _doing, _share: None)
     services.registry.local_path(asked.model, local_files_only=asked.local_files_only)
@@ -224,7 +220,7 @@ def _chosen(known: Sequence[Form], names: Sequence[str]) -> tuple[Form, ...]:
     return tuple(form for form in known if not names or {form.name, form.program} & set(names))
 
 
-def _clips(settings: Settings, asked: Asked) -> tuple[Example, ...]:
+def _clips(settings: Settings, asked: Asked) -> list[Example]:
     read = read_manifest(
         asked.data,
         settings,
@@ -232,23 +228,7 @@ def _clips(settings: Settings, asked: Asked) -> tuple[Example, ...]:
         max_rows=asked.max_samples,
         local_files_only=asked.local_files_only,
     )
-    low, high = asked.seconds
-    clips = [clip for clip in read.examples if low <= (clip.duration_seconds or 0.0) <= high]
-    if not clips:
-        raise ManifestError(
-            "None of the {count} clips of {source} is between {low:g} and {high:g} seconds long.",
-            count=len(read.examples),
-            source=asked.data,
-            low=low,
-            high=high,
-        )
-    return tuple(clips)
-
-
-def _language(asked: Asked, clip: Example) -> str:
-    """What is said in a clip, as far as anybody says so."""
-    told = asked.options.language
-    return told if resolve_language(told) != AUTO else clip.language or AUTO
+    return clips_between(read, asked.seconds)
 
 
 # ---------------------------------------------------------------------- side by side
@@ -397,7 +377,7 @@ def _by_its_program(services: Services, asked: Asked, form: Form, tell: Callable
                 samples = read_audio(clip.audio_path, clip.start_seconds, clip.end_seconds)
             except DataError:  # which the engines leave out, too
                 continue
-            language = resolve_language(_language(asked, clip))
+            language = resolve_language(language_of(asked.options, clip))
             if language == AUTO and played.tokens.languages:
                 raise ConfigError("It hears no language by itself here: say which is spoken.")
             if len(samples) > _LONGEST:

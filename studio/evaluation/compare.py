@@ -20,7 +20,7 @@ from studio.evaluation.corrections import Clip, Corrections, clip_of
 from studio.evaluation.kept_texts import KeptClip, KeptSoFar, KeptTexts
 from studio.evaluation.metrics import error_rates, paired_bootstrap, token_distances
 from studio.evaluation.non_speech import figure_of, hear_non_speech
-from studio.evaluation.normalize import normalize
+from studio.evaluation.normalize import check_normalizer, normalize
 from studio.evaluation.result import (
     ComparisonRow,
     Evaluation,
@@ -162,11 +162,14 @@ def evaluate(
         ManifestError: if the data cannot be read, or not one of the clips can be used.
         ModelError, HubUnreachableError: if a model cannot be loaded.
     """
-    _check(model_ids, normalizer)
+    require_each_once(model_ids)
+    check_normalizer(normalizer)
     manifest = read_manifest(
         source, settings, split=split, max_rows=max_samples, local_files_only=local_files_only
     )
-    clips, languages, unknown = _spoken(_clips_of(manifest, source, seconds, corrections or {}), options)
+    read, told = clips_between(manifest, seconds), corrections or {}
+    read = [replace(clip, text=told.get(clip_of(clip), clip.text)) for clip in read]
+    clips, languages, unknown = _spoken(read, options)
     if not clips:
         raise _none_usable(str(source), unknown[0])
     for model_id in model_ids:  # each of them before the first, which may take hours
@@ -199,7 +202,7 @@ def evaluate(
 
                 _hear_all(engine, tests, options, heard[-1], report, should_stop, keeping)
                 if non_speech:
-                    texts = hear_non_speech(engine, _language(options, clips[0]), should_stop)
+                    texts = hear_non_speech(engine, language_of(options, clips[0]), should_stop)
                     heard[-1].non_speech = figure_of(texts) if texts else None
         through += [(keeping, heard[-1].model)] if keeping else []
     evaluation = replace(_evaluation(tests, heard, normalizer), heard_before=before, task=options.task)
@@ -209,10 +212,8 @@ def evaluate(
     return evaluation
 
 
-def _clips_of(
-    manifest: Manifest, source: str, seconds: tuple[float, float], corrections: Corrections
-) -> list[Example]:
-    """The clips of that length, their references corrected.
+def clips_between(manifest: Manifest, seconds: tuple[float, float]) -> list[Example]:
+    """The clips of that length.
 
     Raises:
         ManifestError: if there are none.
@@ -223,11 +224,11 @@ def _clips_of(
         raise ManifestError(
             "None of the {count} clips of {source} is between {low:g} and {high:g} seconds long.",
             count=len(manifest.examples),
-            source=source,
+            source=manifest.source,
             low=shortest,
             high=longest,
         )
-    return [replace(clip, text=corrections.get(clip_of(clip), clip.text)) for clip in clips]
+    return clips
 
 
 def _spoken(
@@ -242,7 +243,7 @@ def _spoken(
     kept, languages, problems = [], [], []
     for clip in clips:
         try:
-            languages.append(resolve_language(_language(options, clip)))
+            languages.append(resolve_language(language_of(options, clip)))
         except ConfigError as error:
             problems.append(RowProblem.from_error(clip, error))
         else:
@@ -266,16 +267,6 @@ def _sounds_of(clips: Sequence[Example]) -> str:
         row = (digest_of(clip), clip.language, clip.start_seconds, clip.end_seconds)
         digest.update(repr(row).encode("utf-8"))
     return digest.hexdigest()
-
-
-def _check(model_ids: Sequence[str], normalizer: str) -> None:
-    require_each_once(model_ids)
-    if normalizer not in NORMALIZERS:
-        raise ConfigError(
-            "There is no normalizer {name!r}: choose one of {known}.",
-            name=normalizer,
-            known=", ".join(NORMALIZERS),
-        )
 
 
 def _require_languages(
@@ -342,7 +333,7 @@ def _texts(
     batch: list[tuple[int, NDArray[np.float32]]],
     options: TranscribeOptions,
 ) -> list[ClipText]:
-    languages = [_language(options, tests.examples[place]) for place, _ in batch]
+    languages = [language_of(options, tests.examples[place]) for place, _ in batch]
     samples = [clip for _, clip in batch]
     if len(samples[0]) <= _LONGEST_IN_A_BATCH:
         return engine.hear_batch(samples, options, languages)
@@ -351,7 +342,8 @@ def _texts(
     return [ClipText(transcript.text, None)]
 
 
-def _language(options: TranscribeOptions, example: Example) -> str:
+def language_of(options: TranscribeOptions, example: Example) -> str:
+    """What is said in a clip, as far as anybody says so."""
     return options.language if resolve_language(options.language) != AUTO else example.language or AUTO
 
 

@@ -48,6 +48,7 @@ def normalize(text: str, name: str) -> str:
     Raises:
         ConfigError: if there is no normaliser of that name.
     """
+    check_normalizer(name)
     if name == "none":
         return text.strip()
     if name == "lowercase":
@@ -60,11 +61,15 @@ def normalize(text: str, name: str) -> str:
         return _english()(text).strip()
     if name == "chinese":
         return _chinese(text)
-    if name == "no_punctuation":
-        return " ".join(_OUTER_MARKS.sub(_spaced, text).split())
-    raise ConfigError(
-        "There is no normalizer {name!r}: choose one of {known}.", name=name, known=", ".join(NORMALIZERS)
-    )
+    return " ".join(_OUTER_MARKS.sub(_spaced, text).split())
+
+
+def check_normalizer(name: str) -> None:
+    """Raises ConfigError if there is none of that name."""
+    if name not in NORMALIZERS:
+        raise ConfigError(
+            "There is no normalizer {name!r}: choose one of {known}.", name=name, known=", ".join(NORMALIZERS)
+        )
 
 
 def normalization_examples(texts: Iterable[str], name: str, count: int = 5) -> list[tuple[str, str]]:
