@@ -54,7 +54,7 @@ class AfterRun:
             chosen[0] = gr.update(**{**chosen[0], "value": spec.id})
             return [gr.Tabs(selected="playground"), gr.Tabs(selected=RECORDING), *chosen]
 
-        self._wire(self.panel.transcribe, open_transcribe, [tab.sections, *tab.model.all()])
+        self._wire(self.panel.transcribe, open_transcribe, [tab.sections, *tab.model])
 
     def compare(self, form: Mapping[str, Block]) -> None:
         """Base and model are chosen to be evaluated, on the run's evaluation data (its first list) if any."""

@@ -1,10 +1,8 @@
 """The estimate: form on the left, the answer on the right, no button to press."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 from gradio.blocks import Block
@@ -30,7 +28,7 @@ from studio.reports.markup import Html, join, tag
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.memory.charts import batch_chart, parts_chart
-from studio.ui.memory.form import build_form, share_choices, wire_fields
+from studio.ui.memory.form import PlanSection, build_form, share_choices, wire_fields
 from studio.ui.memory.probe import ProbeSection, build_probe, wire_probe
 from studio.ui.memory.step import StepSection, build_step, wire_step
 from studio.ui.memory.views import cards_view, phases_view, savings_view
@@ -43,9 +41,8 @@ from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import memory_table, memory_verdict, part_names
 
 
-@dataclass(frozen=True)
-class _Answers:
-    """Components on the right."""
+class _Answers(NamedTuple):
+    """Components on the right, in the order in which the handler gives them."""
 
     verdict: gr.HTML
     chart: gr.HTML
@@ -55,28 +52,8 @@ class _Answers:
     command: gr.Textbox
     link: gr.HTML
 
-    def all(self) -> list[Block]:
-        """In the order in which the handler gives them."""
-        return [
-            self.verdict,
-            self.chart,
-            self.batches,
-            self.cards,
-            self.parts,
-            self.command,
-            self.link,
-        ]
 
-
-@dataclass(frozen=True)
-class EstimateSection:
-    """What the page around it needs."""
-
-    form: Mapping[str, Block]
-    handover: Handover
-
-
-def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> EstimateSection:
+def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> PlanSection:
     """The section's content; it answers at every change of a value."""
     settings, registry = services.settings, services.registry
     with gr.Row(elem_classes="estimate-row"):
@@ -110,7 +87,7 @@ def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> Estimate
     wire_probe(services, form, probe)
     _forget(services, form, step, probe, drawing)
     _wire(settings, registry, tab, form, answers, use)
-    return EstimateSection(form, use)
+    return PlanSection(form, use)
 
 
 def _forget(
@@ -143,7 +120,7 @@ def _wire(
         except StudioError as error:  # nothing may stand there as if it were the answer
             return [refusal(error, fields, request_locale(request)), *[""] * 6, *handed(None)]
 
-    follow_form(form, show, [*answers.all(), *use.all()], tab.select, **AT_ONCE, **UNCHECKED)
+    follow_form(form, show, [*answers, *use], tab.select, **AT_ONCE, **UNCHECKED)
     follow_models(registry, tab, form["base_model"])
 
 

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 from gradio.blocks import Block
@@ -21,7 +20,7 @@ from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, tag
 from studio.reports.pieces import note
 from studio.translation import N_, said
-from studio.ui.memory.form import gpu_field, share_choices
+from studio.ui.memory.form import PlanSection, gpu_field, share_choices
 from studio.ui.memory.views import (
     cards_view,
     claim_view,
@@ -45,9 +44,8 @@ _OWN = ""
 _ANY_MODEL = N_("Automatic: the most accurate that fits")
 
 
-@dataclass(frozen=True)
-class _Answers:
-    """Components on the right."""
+class _Answers(NamedTuple):
+    """Components on the right, in the order in which the handler gives them."""
 
     verdict: gr.HTML
     ladder: gr.HTML
@@ -55,20 +53,8 @@ class _Answers:
     command: gr.Textbox
     links: gr.HTML
 
-    def all(self) -> list[Block]:
-        """In the order in which the handler gives them."""
-        return [self.verdict, self.ladder, self.more, self.command, self.links]
 
-
-@dataclass(frozen=True)
-class FitSection:
-    """What the page around it needs."""
-
-    form: Mapping[str, Block]
-    handover: Handover
-
-
-def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSection:
+def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> PlanSection:
     """The section's content; it answers at every change of a value.
 
     `receipts` is the folder of what was measured on this machine.
@@ -96,7 +82,7 @@ def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> FitSectio
     share_choices(tab, form)
     _wire(registry, receipts, tab, form, answers, use)
     _wire_presets(choice, told, form)
-    return FitSection(form, use)
+    return PlanSection(form, use)
 
 
 def _form(registry: ModelRegistry) -> dict[str, Block]:
@@ -146,7 +132,7 @@ def _wire(
         return preset_answers(registry)
 
     follow_models(registry, tab, form["base_model"], (_ANY_MODEL, AUTO))
-    follow_form(form, show, [*answers.all(), *use.all()], tab.select, **QUIET)
+    follow_form(form, show, [*answers, *use], tab.select, **QUIET)
 
 
 def _wire_presets(choice: gr.Dropdown, told: gr.HTML, form: dict[str, Block]) -> None:

@@ -1,5 +1,7 @@
 """The form of the estimate: what is asked, under the names of `Question`."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -12,6 +14,7 @@ from studio.registry.store import ModelRegistry
 from studio.transcription.engine import USUAL_BEAMS
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered
 from studio.ui.shared.forms import choices_of, field_component
+from studio.ui.shared.handover import Handover
 from studio.ui.shared.i18n import _
 from studio.ui.shared.views import model_choices
 from studio.units import format_bytes
@@ -19,8 +22,21 @@ from studio.units import format_bytes
 DEFAULT_MODEL = "openai/whisper-small"
 _TRAINING_ONLY = ("method", "gradient_checkpointing", "lora_r", "label_length")
 _TRANSCRIBING_ONLY = ("engine", "num_beams")
+_MORE = (
+    *("short_audio", "max_audio_len", "loss_chunk_size"),
+    *("optim", "attn_implementation", "base_dtype"),
+)
+"""Options of a run that few people change."""
 _SHARED = ("gpu", "base_model", "method", "label_length")
 """Fields of the same question in two sections."""
+
+
+@dataclass(frozen=True)
+class PlanSection:
+    """A form whose answer is a plan: what the page around it needs."""
+
+    form: Mapping[str, Block]
+    handover: Handover
 
 
 def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]:
@@ -48,31 +64,12 @@ def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]
         form["label_length"] = gr.Number(LABEL_LENGTH, label=_("Longest text (tokens)"), min_width=120)
     form["num_beams"] = gr.Number(USUAL_BEAMS, label=_("Beam size"), visible=False)
     with gr.Accordion(_("More options"), open=False, elem_id="memory-more") as more:
-        form |= _more()
+        form |= {name: field_component(name) for name in _MORE}
+        form["num_gpus"] = gr.Number(1, label=_("GPUs"), info=_("The figures are those of one of them."))
+        form["sharding"] = field_component("sharding", info=None)
     for name, field in form.items():
         field.elem_id = f"memory-{name}"
     return form, more
-
-
-def _more() -> dict[str, Block]:
-    """What few people change."""
-    form: dict[str, Block] = {}
-    for name in (
-        "short_audio",
-        "max_audio_len",
-        "loss_chunk_size",
-        "optim",
-        "attn_implementation",
-        "base_dtype",
-    ):
-        form[name] = field_component(name)
-    form["num_gpus"] = gr.Number(
-        1,
-        label=_("GPUs"),
-        info=_("The figures are those of one of them."),
-    )
-    form["sharding"] = field_component("sharding", info=None)
-    return form
 
 
 def gpu_field(**more: Any) -> gr.Dropdown:

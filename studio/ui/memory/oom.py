@@ -122,5 +122,5 @@ def _wire(
 
     follow_models(registry, tab, form["base_model"], (_ANOTHER, _UNKNOWN))
     asked = {"text": text, "run": section.run}
-    shown = told_in(answer, show, [answer, *use.all()], form)
+    shown = told_in(answer, show, [answer, *use], form)
     follow_form(form, shown["fn"], shown["outputs"], text.change, inputs=asked, **AT_ONCE)

@@ -13,8 +13,9 @@ from studio.reports.pieces import note
 from studio.services import Services
 from studio.settings import Settings
 from studio.translation import tr
-from studio.ui.memory.estimate import EstimateSection, build_estimate
-from studio.ui.memory.fit import FitSection, build_fit
+from studio.ui.memory.estimate import build_estimate
+from studio.ui.memory.fit import build_fit
+from studio.ui.memory.form import PlanSection
 from studio.ui.memory.oom import OomSection, build_oom
 from studio.ui.memory.views import doctor_view
 from studio.ui.shared.handover import Handover
@@ -58,8 +59,8 @@ OOM = "oom"
 class MemoryTab:
     """What the page wires to its other parts."""
 
-    estimate: EstimateSection
-    fit: FitSection
+    estimate: PlanSection
+    fit: PlanSection
     oom: OomSection
     sections: gr.Tabs
     refused: gr.HTML

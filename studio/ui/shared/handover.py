@@ -1,8 +1,7 @@
 """A plan on its way from one tab to the form of the Train tab."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 from gradio.blocks import Block
@@ -20,16 +19,12 @@ PLAN_OPTIONS = tuple(name for name, f in FIELDS.items() if f.metadata["in_plan"]
 """What a plan decides; the data and the rest of the form stay as the visitor has them."""
 
 
-@dataclass(frozen=True)
-class Handover:
-    """A button, and what it would put into the form; nothing while there is no plan."""
+class Handover(NamedTuple):
+    """A button, and what it would put into the form; nothing while there is no plan. A handler that finds one
+    writes to both."""
 
     button: gr.Button
     options: gr.State
-
-    def all(self) -> list[Block]:
-        """What a handler that finds a plan writes to, in the order of `handed`."""
-        return [self.button, self.options]
 
 
 def handover(elem_id: str) -> Handover:
@@ -39,12 +34,9 @@ def handover(elem_id: str) -> Handover:
 
 
 def handed(config: TrainingConfig | None, *, fits: bool = True) -> list[Any]:
-    """Values for `Handover.all`; of a plan that does not fit, the button is not the one to press."""
+    """Values for a `Handover`; of a plan that does not fit, the button is not the one to press."""
     options = {name: getattr(config, name) for name in PLAN_OPTIONS} if config else {}
-    return [
-        gr.update(interactive=bool(options), variant="primary" if fits else "secondary"),
-        options,
-    ]
+    return [gr.update(interactive=bool(options), variant="primary" if fits else "secondary"), options]
 
 
 def wire_handovers(

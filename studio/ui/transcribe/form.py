@@ -3,7 +3,7 @@
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 from gradio.blocks import Block
@@ -120,17 +120,12 @@ def sample_buttons(audio: Block) -> None:
             )
 
 
-@dataclass(frozen=True)
-class ModelChoice:
-    """The model with which the whole tab transcribes."""
+class ModelChoice(NamedTuple):
+    """The model with which the whole tab transcribes; what `choices` fills."""
 
     field: gr.Dropdown
     known: gr.State
     """Runs whose models the visitor has been offered: what was trained since is chosen when the tab opens."""
-
-    def all(self) -> list[Block]:
-        """In the order of `choices`."""
-        return [self.field, self.known]
 
 
 def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
@@ -163,7 +158,7 @@ def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
         """The models to choose from, and the one that is chosen."""
         return choices(registry, chosen, known, request)
 
-    tab.select(refresh, model.all(), model.all(), **QUIET)
+    tab.select(refresh, [*model], [*model], **QUIET)
     return model
 
 

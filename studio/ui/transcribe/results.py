@@ -68,15 +68,8 @@ class Results:
 
     def all(self) -> list[Block]:
         """In the order in which the handlers give them."""
-        return [
-            self.status,
-            self.text,
-            self.segments,
-            self.captions,
-            self.downloads,
-            self.facts,
-            self.heard,
-        ]
+        captions = [self.captions, self.downloads]
+        return [self.status, self.text, self.segments, *captions, self.facts, self.heard]
 
 
 def build_results(layout: dict[str, Block]) -> Results:
