@@ -18,9 +18,13 @@ from studio.errors import ConfigError
 from studio.evaluation.normalize import normalization_examples
 from studio.evaluation.suspicious import HeardLabel, hear_labels
 from studio.files import storage_errors
+from studio.lazy_imports import transformers_library
 from studio.options.training import TrainingConfig
 from studio.services import Services
-from studio.training.data.label_lengths import characters_of_labels, tokens_of_labels
+from studio.training.data.clips import clip_maker
+from studio.training.data.sources import require_teachable
+from studio.transcription.languages import resolve_language
+from studio.transcription.special_tokens import SpecialTokens
 
 _READ_FOR_EXAMPLES = 2000
 LISTENING, TRANSCRIBING = "listening", "transcribing"
@@ -90,12 +94,8 @@ def check(
     """
     if quarantine is not None:
         _require_own_list(quarantine)
-    common: dict[str, Any] = {
-        "max_rows": question.max_rows,
-        "local_files_only": question.local_files_only,
-        "audio_column": question.audio_column,
-        "text_column": question.text_column,
-    }
+    names = ("max_rows", "local_files_only", "audio_column", "text_column")
+    common: dict[str, Any] = {name: getattr(question, name) for name in names}
     label_length = _label_length(question, services)
     report = check_dataset(
         question.train_data,
@@ -147,7 +147,49 @@ def _label_length(question: CheckQuestion, services: Services) -> Callable[[Exam
     registry = services.registry
     folder = registry.local_path(question.base_model, local_files_only=question.local_files_only)
     is_multilingual = registry.get(question.base_model).is_multilingual
-    return tokens_of_labels(config, folder, is_multilingual=is_multilingual)
+    return _tokens_of_labels(config, folder, is_multilingual=is_multilingual)
+
+
+def _tokens_of_labels(
+    config: TrainingConfig, folder: Path, *, is_multilingual: bool
+) -> Callable[[Example], int]:
+    """Counts the tokens of the label that a row gets, as the tokenizer in `folder` makes them.
+
+    Raises:
+        ConfigError: if the model lacks the run's language; what comes back raises it for a row's.
+        ModelBrokenError: if the tokenizer is none of a Whisper.
+    """
+    tokenizer = transformers_library().WhisperTokenizer.from_pretrained(folder, local_files_only=True)
+    tokens = SpecialTokens.of(tokenizer, is_multilingual=is_multilingual)
+
+    def encode(text: str) -> list[int]:
+        """Text tokens of a text."""
+        ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+        return [token for token in ids if token < tokens.end]
+
+    any_language = next(iter(tokens.languages), None)
+    make = clip_maker(config, tokens, encode, any_language)
+
+    def count(example: Example) -> int:
+        require_teachable(example, config)
+        return make(example, with_times=config.timestamps).most_tokens
+
+    return count
+
+
+def characters_of_labels(config: TrainingConfig) -> Callable[[Example], int]:
+    """Counts the characters of a row's text, where no model is chosen.
+
+    Raises:
+        ConfigError: if the run's language is none of Whisper's; what comes back raises it for a row's.
+    """
+    resolve_language(config.language)
+
+    def count(example: Example) -> int:
+        require_teachable(example, config)
+        return len(example.text)
+
+    return count
 
 
 def _transcripts(examples: Sequence[Example], label_length: Callable[[Example], int]) -> list[int]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
@@ -60,20 +61,10 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if not given.source:
         raise ConfigError("check-data needs the data: name a manifest, an audio folder or a Hub dataset.")
     require_places(given, ("quarantine", "html"), (given.source, given.test_data))
-    question = CheckQuestion(
-        given.source,
-        given.test_data or "",
-        given.base_model or "",
-        _count(given.transcribe, given.base_model),
-        given.normalizer,
-        given.language,
-        given.min_audio_len,
-        given.max_audio_len,
-        given.max_rows,
-        given.local_files_only,
-        given.audio_column,
-        given.text_column,
-    )
+    named = {f.name: getattr(given, f.name) for f in fields(CheckQuestion)}
+    values = {name: value for name, value in named.items() if value is not None}
+    transcribe = _count(given.transcribe, given.base_model)
+    question = CheckQuestion(**{**values, "train_data": given.source, "transcribe": transcribe})
     answer = _answer(question, settings, given.quarantine)
     if given.html:
         from studio.reports.data_report import html_report

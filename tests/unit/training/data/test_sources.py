@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
+from studio.actions.check_data import characters_of_labels
 from studio.cli import train
 from studio.errors import ConfigError, ManifestError, StudioError
 from studio.options.arguments import command_line, parse_training_arguments, read_config, write_yaml
 from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
-from studio.training.data.label_lengths import characters_of_labels
 from studio.training.data.sources import SourceData
 from studio.training.events import read_events
 from studio.transcription.loaded_base import load_base
