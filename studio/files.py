@@ -340,19 +340,24 @@ def storage_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+def free_bytes(folder: Path) -> int:
+    """What is left on the disk of a folder that may not be there yet."""
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    return shutil.disk_usage(there).free
+
+
 def require_free_space(folder: Path, needed_bytes: int) -> None:
     """Checks before long work that the disk under `folder` has room for `needed_bytes`.
 
     Raises:
         StorageError: if it has not.
     """
-    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    free_bytes = shutil.disk_usage(there).free
-    if free_bytes < needed_bytes:
+    free = free_bytes(folder)
+    if free < needed_bytes:
         raise StorageError(
             "{folder} has {free} free, and this needs {needed}: free some space or set STUDIO_HOME "
             "to a folder on a larger disk.",
             folder=folder,
-            free=format_bytes(free_bytes),
+            free=format_bytes(free),
             needed=format_bytes(needed_bytes),
         )

@@ -7,8 +7,8 @@ from studio.cli.output import done, say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.cli.train import finish
 from studio.errors import ConfigError
+from studio.files import free_bytes
 from studio.runs.comparison import best_rates, change_by_metric, differing_options
-from studio.runs.disk import free_bytes
 from studio.runs.manager import MOST_LISTED, JobState, RunStatus
 from studio.services import Services
 from studio.settings import Settings

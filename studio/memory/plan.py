@@ -126,13 +126,7 @@ class TrainingPlan:
                 raise ConfigError("An adapter needs at least one of target_modules.", name="target_modules")
             for name in self.target_modules:
                 check_choice("target_modules", name, ALL_LINEAR)
-        check_types(
-            method=self.method,
-            quantization=self.quantization,
-            precision=self.precision,
-            base_dtype=self.base_dtype,
-            attention=self.attention,
-        )
+        check_types(self.method, self.quantization, self.precision, self.base_dtype, self.attention)
         check_division(self.quantization, self.sharding, self.num_gpus)
 
     def positions(self, dimensions: ModelDimensions) -> int:

@@ -128,13 +128,8 @@ def _check_method(config: "TrainingConfig") -> None:
             known=", ".join(key for key, method in METHODS.items() if method.can_go_on),
             method=config.method,
         )
-    check_types(
-        method=config.method,
-        quantization=config.quantization,
-        precision=config.precision,
-        base_dtype=config.base_dtype,
-        attention=config.attn_implementation,
-    )
+    weights = config.quantization, config.precision, config.base_dtype
+    check_types(config.method, *weights, config.attn_implementation)
 
 
 def _check_optimizer(config: "TrainingConfig") -> None:
@@ -254,7 +249,7 @@ def weights_of(config: "TrainingConfig") -> tuple[float, ...]:
     return weights
 
 
-def check_types(*, method: str, quantization: str, precision: str, base_dtype: str, attention: str) -> None:
+def check_types(method: str, quantization: str, precision: str, base_dtype: str, attention: str) -> None:
     """Refuses types that no trainer can put together, and says what comes nearest. `auto` goes with anything.
 
     Raises:

@@ -18,12 +18,6 @@ def checkpoints_bytes(run: RunDir) -> int:
     return _size(run.checkpoints) + _size(run.cache)
 
 
-def free_bytes(folder: Path) -> int:
-    """What is left on the disk of a folder that may not be there yet."""
-    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    return shutil.disk_usage(there).free
-
-
 def remove_checkpoints(run: RunDir, *, keep_last: bool) -> int:
     """Deletes checkpoints and gives back how many bytes they had; with `keep_last`, the best stays as well:
     a model may be made of it.

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from studio.files import free_bytes
 from studio.messages import Message
 from studio.runs import process
-from studio.runs.disk import checkpoints_bytes, free_bytes, removable_bytes
+from studio.runs.disk import checkpoints_bytes, removable_bytes
 from studio.runs.history import History
 from studio.runs.status import (
     METRICS,

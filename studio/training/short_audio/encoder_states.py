@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from studio.files import storage_errors
+from studio.files import free_bytes, storage_errors
 from studio.options.training import TrainingConfig
 from studio.training.data.clips import Clip
 from studio.training.schedule import Schedule
@@ -65,8 +64,7 @@ class EncoderStates:
                 aside.replace(file)
 
     def _has_room(self, size_bytes: int) -> bool:
-        there = next(parent for parent in self._folder.parents if parent.exists())
-        self._is_full = shutil.disk_usage(there).free < size_bytes + _LEFT_FREE_BYTES
+        self._is_full = free_bytes(self._folder) < size_bytes + _LEFT_FREE_BYTES
         if self._is_full:
             log.info("The disk has less than %s left: no more is kept.", format_bytes(_LEFT_FREE_BYTES))
         return not self._is_full

@@ -10,6 +10,7 @@ from gradio.blocks import Block
 from studio.actions.presets import MACHINE, PRESETS, preset_config
 from studio.dataset.manifest import read_manifest
 from studio.errors import StudioError
+from studio.files import free_bytes
 from studio.options.arguments import command_line, parse_training_arguments
 from studio.registry.spec import ModelKind
 from studio.registry.store import DEMO_ID, ModelRegistry
@@ -17,7 +18,6 @@ from studio.reports.data_views import manifest_preview
 from studio.reports.language_names import language_choices
 from studio.reports.markup import Html
 from studio.runs.confinement import most_rows, require_own_data
-from studio.runs.disk import free_bytes
 from studio.services import Services
 from studio.settings import Settings
 from studio.training.launch import launch_command
