@@ -152,8 +152,8 @@ def _repaired(report: OomReport, others: int, plan: TrainingPlan, dimensions: Mo
 
 def _sentences(report: OomReport, others: int | None, part: Part | None) -> list[Message]:
     if report.kind is not OomKind.GPU:
-        return [*_OTHER_KINDS[report.kind]] if report.is_certain else [_LIKELY]
-    return [_happened(report), *_who(report, others), *_where(part)]
+        return [_OTHER_KINDS[report.kind]] if report.is_certain else [_LIKELY]
+    return [_happened(report), *_who(report, others), *([_WANTED[part]] if part else [])]
 
 
 def _happened(report: OomReport) -> Message:
@@ -216,10 +216,6 @@ def _others_sentence(report: OomReport, others: int) -> Message:
         "About {others} were held by something else: another process, or a screen.",
         others=format_bytes(others),
     )
-
-
-def _where(part: Part | None) -> list[Message]:
-    return [] if part is None else [_WANTED[part]]
 
 
 def _doubts(report: OomReport, repaired: FitResult | None) -> list[Message]:
@@ -287,11 +283,9 @@ _GENERAL = Message(
     "evaluation, LoRA instead of all weights, 4 bits, a smaller model."
 )
 _WANTED = {
-    Part.WEIGHTS_TRAINABLE: Message(
-        "It happened while the model was being loaded: the weights alone are too much."
-    ),
-    Part.WEIGHTS_FROZEN: Message(
-        "It happened while the model was being loaded: the weights alone are too much."
+    **dict.fromkeys(
+        (Part.WEIGHTS_TRAINABLE, Part.WEIGHTS_FROZEN),
+        Message("It happened while the model was being loaded: the weights alone are too much."),
     ),
     Part.WEIGHTS_QUANTIZED: Message("It happened while weights were being quantized."),
     Part.WEIGHT_CASTS: Message("It was most likely for copies of the weights in half precision."),
@@ -309,60 +303,44 @@ _WANTED = {
 _LIKELY = Message(
     "A library of the GPU (cuBLAS, cuDNN, Level Zero) failed, most likely for want of GPU memory."
 )
-_OTHER_KINDS: dict[OomKind, tuple[Message, ...]] = {
-    OomKind.LIBRARY: (
-        Message("cuBLAS or cuDNN found no GPU memory for its workspace: this, too, is out of memory."),
+_OTHER_KINDS = {
+    OomKind.LIBRARY: Message(
+        "cuBLAS or cuDNN found no GPU memory for its workspace: this, too, is out of memory."
     ),
-    OomKind.BITSANDBYTES: (
-        Message("bitsandbytes found no GPU memory for quantized weights or for its optimizer."),
+    OomKind.BITSANDBYTES: Message(
+        "bitsandbytes found no GPU memory for quantized weights or for its optimizer."
     ),
-    OomKind.BITSANDBYTES_SETUP: (
-        Message(
-            "This is not about memory: bitsandbytes cannot use the GPU. Run python -m studio doctor, or "
-            "train without 8 and 4 bits: gradient checkpointing saves more."
-        ),
+    OomKind.BITSANDBYTES_SETUP: Message(
+        "This is not about memory: bitsandbytes cannot use the GPU. Run python -m studio doctor, or "
+        "train without 8 and 4 bits: gradient checkpointing saves more."
     ),
-    OomKind.CPU: (
-        Message(
-            "The machine's own memory ran out, not the GPU's: end other programs, read audio with fewer "
-            "processes (dataloader_num_workers 0), or take a smaller batch if you train on the CPU."
-        ),
+    OomKind.CPU: Message(
+        "The machine's own memory ran out, not the GPU's: end other programs, read audio with fewer "
+        "processes (dataloader_num_workers 0), or take a smaller batch if you train on the CPU."
     ),
-    OomKind.SHARED: (
-        Message(
-            "Data loader workers found no shared memory: set dataloader_num_workers to 0, or "
-            "start the container with --shm-size=8g or --ipc=host."
-        ),
+    OomKind.SHARED: Message(
+        "Data loader workers found no shared memory: set dataloader_num_workers to 0, or "
+        "start the container with --shm-size=8g or --ipc=host."
     ),
-    OomKind.KILLED: (
-        Message(
-            "The system ended the process, most likely because the machine's own memory (not the GPU's) was "
-            "full: end other programs, set dataloader_num_workers to 0, or give the container or the job "
-            "more memory (docker --memory, Slurm --mem)."
-        ),
+    OomKind.KILLED: Message(
+        "The system ended the process, most likely because the machine's own memory (not the GPU's) was "
+        "full: end other programs, set dataloader_num_workers to 0, or give the container or the job "
+        "more memory (docker --memory, Slurm --mem)."
     ),
-    OomKind.TIME: (
-        Message(
-            "This is not about memory: the scheduler ended the job, whose time was over or whose place was "
-            "wanted. Ask for more time (--time), or resume the run."
-        ),
+    OomKind.TIME: Message(
+        "This is not about memory: the scheduler ended the job, whose time was over or whose place was "
+        "wanted. Ask for more time (--time), or resume the run."
     ),
-    OomKind.INDEX: (
-        Message(
-            "This is not about memory: a check on the GPU failed, most likely because an index was out of "
-            "range. Check that tokenizer, vocabulary and labels are those of the model."
-        ),
+    OomKind.INDEX: Message(
+        "This is not about memory: a check on the GPU failed, most likely because an index was out of "
+        "range. Check that tokenizer, vocabulary and labels are those of the model."
     ),
-    OomKind.VERSIONS: (
-        Message(
-            "This is not about memory: two versions of cuDNN are mixed. Install PyTorch again, and take "
-            "other cuDNN libraries out of LD_LIBRARY_PATH."
-        ),
+    OomKind.VERSIONS: Message(
+        "This is not about memory: two versions of cuDNN are mixed. Install PyTorch again, and take "
+        "other cuDNN libraries out of LD_LIBRARY_PATH."
     ),
-    OomKind.UNKNOWN: (
-        Message(
-            "Nothing here says that memory ran out: paste the last lines of the log, from the line with "
-            "Traceback on."
-        ),
+    OomKind.UNKNOWN: Message(
+        "Nothing here says that memory ran out: paste the last lines of the log, from the line with "
+        "Traceback on."
     ),
 }
