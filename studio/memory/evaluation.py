@@ -9,13 +9,12 @@ from dataclasses import replace
 
 from studio.memory.inference import cross_cache_bytes, self_cache_bytes
 from studio.memory.layers import Pieces
-from studio.memory.plan import Part, TrainingPlan
+from studio.memory.plan import Part, Parts, TrainingPlan
 from studio.memory.weights import DTYPE_BYTES, trainable_tensors
 from studio.registry.parameters import tensors
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import FRAMES_PER_POSITION, POSITIONS
 
-Parts = dict[Part, float]
 PROMPT = 4
 """Start, language, task, no timestamps."""
 

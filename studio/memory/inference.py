@@ -42,27 +42,21 @@ def self_cache_bytes(dimensions: ModelDimensions, length: int, width: int) -> in
     return 2 * dimensions.decoder_layers * length * dimensions.d_model * width
 
 
-def generation_bytes(
-    dimensions: ModelDimensions,
-    *,
-    width: int,
-    batch_size: int,
-    num_beams: int,
-    length: int,
-    beams_of_sound: int = 1,
+def _generation_bytes(
+    plan: InferencePlan, dimensions: ModelDimensions, length: int, beams_of_sound: int
 ) -> tuple[int, int]:
     """Live tensors while transformers encodes, and while it decodes, without the weights.
 
     `beams_of_sound`: how many keep keys and values of a window's sound (see `studio.whisper.shared_sound`).
     """
-    length = min(length, dimensions.max_target_positions)
-    audio = batch_size * dimensions.max_source_positions * dimensions.d_model * width
-    features = 4 * batch_size * 3000 * dimensions.num_mel_bins
-    rows = batch_size * num_beams
-    sound = batch_size * beams_of_sound * cross_cache_bytes(dimensions, width)
+    width, length = WIDTHS[plan.precision], min(length, dimensions.max_target_positions)
+    audio = plan.batch_size * dimensions.max_source_positions * dimensions.d_model * width
+    features = 4 * plan.batch_size * 3000 * dimensions.num_mel_bins
+    rows = plan.batch_size * plan.num_beams
+    sound = plan.batch_size * beams_of_sound * cross_cache_bytes(dimensions, width)
     caches = sound + rows * self_cache_bytes(dimensions, length, width)
     # Beams are given the encoder's states of their own; scores are float32, sorted as copies.
-    decoding = caches + (num_beams + 1) * audio + 4 * 4 * rows * dimensions.vocab_size
+    decoding = caches + (plan.num_beams + 1) * audio + 4 * 4 * rows * dimensions.vocab_size
     return _LAYER_STATES * audio + features, decoding + features
 
 
@@ -90,14 +84,7 @@ def _transformers(plan: InferencePlan, dimensions: ModelDimensions, length: int)
     adapter = _adapter_parameters(plan, dimensions)
     width = WIDTHS[plan.precision]
     beams_of_sound = 1 if plan.shares_sound else plan.num_beams
-    encoding, decoding = generation_bytes(
-        dimensions,
-        width=width,
-        batch_size=plan.batch_size,
-        num_beams=plan.num_beams,
-        length=length,
-        beams_of_sound=beams_of_sound,
-    )
+    encoding, decoding = _generation_bytes(plan, dimensions, length, beams_of_sound)
     packed = quantized_bytes(plan.quantization, dimensions)
     linear = sum(group.total for group in tensors(dimensions) if group.is_linear) if packed else 0
     weights = {

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from studio.memory.operators import Operators, Shape
 from studio.memory.plan import TrainingPlan
-from studio.memory.segments import LayerSegment, end_region, play_backward, without
+from studio.memory.segments import LayerSegment, end_region, play_backward
 from studio.memory.tape import ZERO, Moment, Tape, Tensor
 from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
@@ -69,8 +69,7 @@ def smoothed_loss(operators: LayerOperators, logits: Tensor, *, is_autocast: boo
     log_probabilities = tape.new(raised.numbers, 4)
     tape.record(log_probabilities, (log_probabilities,), ((raised, 4),))
     loss = tape.record(tape.new(1.0, 4), (), ((log_probabilities, 4),))
-    tape.drop(log_probabilities)
-    tape.drop(raised)
+    tape.drop(log_probabilities, raised)
     if not is_autocast:
         tape.drop(logits)
     return loss, cached
@@ -102,24 +101,21 @@ class Pieces:
         """A layer that keeps its activations; `needs`: whether its input needs a gradient."""
         tape = Tape()
         operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
-        shape = self.audio if half == "encoder" else self.text
-        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs)
+        x = self._input(tape, half, needs=needs)
         states = self._states()
         y = self._forward(operators, half, x, states)
         forward = tape.peak.live
         end_region(tape)
         tape.drop(x)
-        kept = without(tape.now(), y)
         keeps, pins = states.owners > _OWNERS, states in tape.pinned
-        segment = play_backward(tape, y, x, states, kept, forward)
+        segment = play_backward(tape, y, x, states, forward)
         return replace(segment, keeps_states=keeps, pins_states=pins)
 
     def recomputed_layer(self, half: str) -> LayerSegment:
         """A layer under gradient checkpointing: keeps its input, and is computed again on the way back."""
         tape = Tape()
         operators = LayerOperators(self.plan, tape, has_gradients=self.has_gradients)
-        shape = self.audio if half == "encoder" else self.text
-        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs=True)
+        x = self._input(tape, half, needs=True)
         border = Moment(tape.live, 0.0, 0.0)
         gradient = tape.new(x.numbers, x.width)
         states = self._states()
@@ -156,8 +152,7 @@ class Pieces:
         tape = Tape()
         operators = LayerOperators(self.plan, tape)
         operators.is_taped = operators.is_trained = False
-        shape = self.audio if half == "encoder" else self.text
-        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream)
+        x = self._input(tape, half, needs=False)
         states = self._states()
         states.needs = False
         self._forward(operators, half, x, states)
@@ -203,29 +198,25 @@ class Pieces:
         tape.drop(states)
         forward = tape.peak.live
         cached = end_region(tape)
-        kept = without(tape.now(), y)
-        segment = play_backward(tape, y, features, self._states(), kept, forward)
-        return replace(segment, cached=cached)
+        return play_backward(tape, y, features, self._states(), forward, cached)
 
-    def last_norm(self, half: str, *, needs: bool) -> LayerSegment:
-        """The layer norm after the last layer."""
+    def encoder_norm(self, *, needs: bool) -> LayerSegment:
+        """The layer norm after the encoder's last layer."""
         tape = Tape()
         operators = LayerOperators(self.plan, tape)
         operators.is_trained = operators.is_trained and needs
-        shape = self.audio if half == "encoder" else self.text
-        x = tape.new(float(shape.rows * self.dimensions.d_model), self.stream, needs)
-        y = operators.norm(x, shape.rows)
+        x = self._input(tape, "encoder", needs=needs)
+        y = operators.norm(x, self.audio.rows)
         forward = tape.peak.live
         tape.drop(x)
-        kept = without(tape.now(), y)
-        return play_backward(tape, y, x, self._states(), kept, forward)
+        return play_backward(tape, y, x, self._states(), forward)
 
     def head(self) -> tuple[LayerSegment, float]:
         """Last layer norm, logits and loss; and what of the forward pass's worst moment is logits."""
         d, plan = self.dimensions, self.plan
         tape = Tape()
         operators = LayerOperators(plan, tape, has_gradients=self.has_gradients)
-        x = tape.new(float(self.text.rows * d.d_model), self.stream, needs=True)
+        x = self._input(tape, "decoder", needs=True)
         states = operators.norm(x, self.text.rows)
         embedding = operators.weight(
             float(d.vocab_size * d.d_model), operators.base, is_trained=operators.is_trained
@@ -245,10 +236,9 @@ class Pieces:
             tape.drop(logits)
         forward = tape.peak.live
         tape.drop(x)
-        kept = without(tape.now(), loss)
-        segment = play_backward(tape, loss, x, self._states(), kept, forward)
+        segment = play_backward(tape, loss, x, self._states(), forward, cached)
         casted = 2.0 * embedding.numbers if operators.ready(embedding) is not embedding else 0.0
-        return replace(segment, cached=cached), forward - before - casted
+        return segment, forward - before - casted
 
     def _chunked_head(
         self, operators: LayerOperators, x: Tensor, states: Tensor, embedding: Tensor
@@ -275,14 +265,16 @@ class Pieces:
             ((states, states.width), (embedding, embedding.width)),
             hands_on=True,
         )
-        for tensor in (*made, states):
-            tape.drop(tensor)
+        tape.drop(*made, states)
         cached = end_region(tape)
         forward = tape.peak.live
         tape.drop(x)
-        kept = without(tape.now(), loss)
-        segment = play_backward(tape, loss, x, self._states(), kept, forward)
-        return replace(segment, cached=cached), logits
+        return play_backward(tape, loss, x, self._states(), forward, cached), logits
+
+    def _input(self, tape: Tape, half: str, *, needs: bool) -> Tensor:
+        """What comes into a layer from the one before."""
+        rows = (self.audio if half == "encoder" else self.text).rows
+        return tape.new(float(rows * self.dimensions.d_model), self.stream, needs)
 
     def _states(self) -> Tensor:
         """The encoder's states as decoder layers read them; others count their bytes."""
@@ -297,7 +289,7 @@ class Pieces:
         if half == "encoder":
             operators.is_trained = operators.is_trained and self.trains_encoder
             x.owners += 1
-            x = self._attend(operators, x, x, None, self.audio, self.audio, mask=False)
+            x = self._attend(operators, x, None, self.audio, self.audio, mask=False)
             x = self._feed_forward(operators, x, self.audio.rows, d.encoder_ffn_dim)
             if x.width == 2 and self.plan.base_dtype == "fp16" and self.stream == 2:
                 clamped = operators.clamp(x)
@@ -305,15 +297,14 @@ class Pieces:
                 return clamped
             return x
         x.owners += 1
-        x = self._attend(operators, x, x, None, self.text, self.text, mask=True)
-        x = self._attend(operators, x, x, states, self.text, self.audio, mask=False)
+        x = self._attend(operators, x, None, self.text, self.text, mask=True)
+        x = self._attend(operators, x, states, self.text, self.audio, mask=False)
         return self._feed_forward(operators, x, self.text.rows, d.decoder_ffn_dim)
 
     def _attend(
         self,
         operators: LayerOperators,
         x: Tensor,
-        residual: Tensor,
         states: Tensor | None,
         queries: Shape,
         keys: Shape,
@@ -334,11 +325,9 @@ class Pieces:
             tape.drop(projected)
         context = operators.attention(heads[0], heads[1], heads[2], queries, keys, mask)
         out = operators.linear(context, "out_proj", queries.rows, width, width)
-        for tensor in (*heads, context, normed):
-            tape.drop(tensor)
-        total = operators.add(residual, out)
-        tape.drop(out)
-        tape.drop(x)
+        tape.drop(*heads, context, normed)
+        total = operators.add(x, out)
+        tape.drop(out, x)
         return total
 
     def _feed_forward(self, operators: LayerOperators, x: Tensor, rows: int, inner: int) -> Tensor:
@@ -347,11 +336,9 @@ class Pieces:
         wide = operators.linear(normed, "fc1", rows, width, inner)
         self._before_activation = tape.peak
         active = operators.gelu(wide)
-        tape.drop(wide)
-        tape.drop(normed)
+        tape.drop(wide, normed)
         out = operators.linear(active, "fc2", rows, inner, width)
         tape.drop(active)
         total = operators.add(x, out)
-        tape.drop(out)
-        tape.drop(x)
+        tape.drop(out, x)
         return total

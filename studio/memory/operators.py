@@ -83,8 +83,7 @@ class Operators:
         out = self.tape.new(numbers, x.width)
         kept = (*((x,) if weight.needs else ()), *((ready,) if x.needs else ()))
         self.tape.record(out, kept, ((x, x.width), (ready, ready.width)), makes_views=True)
-        self.tape.drop(x)
-        self.tape.drop(ready)
+        self.tape.drop(x, ready)
         return out
 
     def scaled(self, x: Tensor, width: int = 0) -> Tensor:
@@ -99,8 +98,7 @@ class Operators:
         statistics = self.tape.new(2 * rows, 4)
         gain = self.weight(0, 4, is_trained=self.is_trained)
         self.tape.record(out, (x, statistics), ((x, x.width), (gain, 4)))
-        self.tape.drop(x)
-        self.tape.drop(statistics)
+        self.tape.drop(x, statistics)
         return out
 
     def gelu(self, x: Tensor) -> Tensor:
@@ -147,8 +145,7 @@ class Operators:
             tuple((x, x.width) for x in (q, k, v)),
             workspace=self._attention_workspace(q, queries, is_flash=is_flash),
         )
-        for x in (q, k, v, statistics):
-            tape.drop(x)
+        tape.drop(q, k, v, statistics)
         if not is_flash:
             return out
         copy = tape.record(tape.new(out.numbers, out.width), (), ((out, 0),))
@@ -172,8 +169,7 @@ class Operators:
         q, k, v = (self.lowered(x) for x in (q, k, v))
         products = tape.new(count, q.width)
         tape.record(products, (q, k), ((q, q.width), (k, k.width)))
-        tape.drop(q)
-        tape.drop(k)
+        tape.drop(q, k)
         scores = self.scaled(products)
         tape.drop(products)
         if mask:
@@ -189,13 +185,11 @@ class Operators:
         width = 4 if self.plan.is_autocast else scores.width
         softmax = tape.new(count, width)
         tape.record(softmax, (softmax,), ((raised, raised.width),))
-        tape.drop(raised)
-        tape.drop(scores)
+        tape.drop(raised, scores)
         lowered = self.lowered(softmax)
         out = tape.new(q.numbers, lowered.width)
         tape.record(out, (lowered, v), ((lowered, lowered.width), (v, v.width)))
-        tape.drop(lowered)
-        tape.drop(v)
+        tape.drop(lowered, v)
         copy = tape.record(tape.new(out.numbers, out.width), (), ((out, 0),))
         tape.drop(out)
         # The layer's program holds the weights of attention to its end; autograd does so anyway.

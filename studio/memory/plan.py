@@ -47,6 +47,10 @@ class Part(StrEnum):
     """Slack of the allocator, workspace of cuBLAS, context of CUDA."""
 
 
+Parts = dict[Part, float]
+"""Bytes of one moment."""
+
+
 class Phase(StrEnum):
     """The moments of a step that can be the highest."""
 

@@ -36,17 +36,14 @@ def end_region(tape: Tape) -> float:
     return before - tape.casts
 
 
-def without(moment: Moment, y: Tensor) -> Moment:
-    """A moment without the bytes of a tensor."""
-    return Moment(moment.live - y.numbers * y.width, moment.casts, moment.gradients)
-
-
 def play_backward(
-    tape: Tape, y: Tensor, x: Tensor, states: Tensor, kept: Moment, forward: float
+    tape: Tape, y: Tensor, x: Tensor, states: Tensor, forward: float, cached: float = 0.0
 ) -> LayerSegment:
     """Plays the tape with a gradient of `y`, which the next segment holds by now."""
+    now = tape.now()
+    kept = Moment(now.live - y.numbers * y.width, now.casts, now.gradients)
     if not y.needs:
-        return LayerSegment(kept, forward, ZERO, ZERO)
+        return LayerSegment(kept, forward, ZERO, ZERO, cached=cached)
     tape.drop(y)
     gradient = tape.new(y.numbers, y.width)
     tape.peak = tape.now()
@@ -54,4 +51,4 @@ def play_backward(
     out = x.grad.numbers * x.grad.width if x.grad else 0.0
     passed = states.grad.numbers * states.grad.width if states.grad else 0.0
     after = Moment(tape.live - out - passed, 0.0, tape.gradients)
-    return LayerSegment(kept, forward, tape.peak, after, passed_on=passed)
+    return LayerSegment(kept, forward, tape.peak, after, cached=cached, passed_on=passed)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from studio.memory.layers import Pieces
-from studio.memory.plan import Part, Phase, TrainingPlan
+from studio.memory.plan import Part, Parts, Phase, TrainingPlan
 from studio.memory.segments import LayerSegment
 from studio.memory.tape import ZERO, Moment
 from studio.memory.weights import DTYPE_BYTES, StaticBytes, static_bytes
@@ -16,7 +16,6 @@ from studio.methods import METHODS
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import FRAMES_PER_POSITION
 
-Parts = dict[Part, float]
 Corner = tuple[Phase, Parts]
 
 _NOTHING = LayerSegment(ZERO, 0.0, ZERO, ZERO)
@@ -88,7 +87,7 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
         stem=pieces.stem(),
         first_layer=first,
         encoder=encoder,
-        encoder_norm=pieces.last_norm("encoder", needs=not is_frozen),
+        encoder_norm=pieces.encoder_norm(needs=not is_frozen),
         embedding_bytes=tokens * d.d_model * pieces.stream,
         decoder=decoder,
         head=head,
@@ -228,11 +227,8 @@ class Walk:
         )
 
     def _add(self, kept: Moment, count: int) -> None:
-        self.base = Moment(
-            self.base.live + count * kept.live,
-            self.base.casts + count * kept.casts,
-            self.base.gradients,
-        )
+        live, casts = self.base.live + count * kept.live, self.base.casts + count * kept.casts
+        self.base = Moment(live, casts, self.base.gradients)
 
     def _note(
         self,
@@ -249,18 +245,14 @@ class Walk:
         rest = max(0.0, live - casts - gradients - logits)
         kept = min(rest, max(0.0, self.base.live - self.base.casts - self.base.gradients))
         activations = rest if phase is Phase.FORWARD else kept
-        self.corners.append(
-            (
-                phase,
-                {
-                    Part.ACTIVATIONS: activations,
-                    Part.WEIGHT_CASTS: casts,
-                    Part.GRADIENTS: gradients,
-                    Part.LOGITS_AND_LOSS: logits,
-                    Part.TEMPORARIES: rest - activations,
-                },
-            )
-        )
+        parts: Parts = {
+            Part.ACTIVATIONS: activations,
+            Part.WEIGHT_CASTS: casts,
+            Part.GRADIENTS: gradients,
+            Part.LOGITS_AND_LOSS: logits,
+            Part.TEMPORARIES: rest - activations,
+        }
+        self.corners.append((phase, parts))
 
 
 def corners(step: Step) -> Iterator[Corner]:

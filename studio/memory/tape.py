@@ -88,14 +88,15 @@ class Tape:
         if self.live + extra > self.peak.live:
             self.peak = Moment(self.live + extra, self.casts, self.gradients)
 
-    def drop(self, tensor: Tensor) -> None:
-        """One owner less."""
-        tensor.owners -= 1
-        if tensor.owners == 0 and not tensor.is_weight:
-            size = tensor.numbers * tensor.width
-            self.live -= size
-            if tensor.is_cast:
-                self.casts -= size
+    def drop(self, *tensors: Tensor) -> None:
+        """One owner less of each."""
+        for tensor in tensors:
+            tensor.owners -= 1
+            if tensor.owners == 0 and not tensor.is_weight:
+                size = tensor.numbers * tensor.width
+                self.live -= size
+                if tensor.is_cast:
+                    self.casts -= size
 
     def record(
         self,

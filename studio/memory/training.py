@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from studio.memory.evaluation import evaluation_corners
 from studio.memory.overhead import assemble
-from studio.memory.plan import MemoryEstimate, Part, Phase, TrainingPlan
+from studio.memory.plan import MemoryEstimate, Part, Parts, Phase, TrainingPlan
 from studio.memory.sharding import SOURCES, Shares, shares
 from studio.memory.step import Step, Stretch, measure
 from studio.memory.step import corners as step_corners
@@ -168,9 +168,6 @@ def _passing(stretch: Stretch) -> float:
     """Bytes that the backward pass of one segment needs beside what it keeps, casts and gradients."""
     worst, kept = stretch.segment.backward, stretch.segment.kept
     return worst.live - kept.live - worst.gradients - (worst.casts - kept.casts)
-
-
-Parts = dict[Part, float]
 
 
 def estimate_training(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstimate:

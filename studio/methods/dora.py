@@ -53,8 +53,7 @@ class Dora(Lora):
         again = operators.scaled(scaled_low)
         tape.drop(scaled_low)
         dora = operators.add(scaled_base, again)
-        for tensor in (scaled_base, again, x, adapted, base, weight, *held):
-            tape.drop(tensor)
+        tape.drop(scaled_base, again, x, adapted, base, weight, *held)
         total = operators.add(result, dora)
         tape.drop(dora)
         return total
@@ -83,8 +82,7 @@ def _weight_norm(
     eye_low = operators.lowered(eye)
     downs, ups = operators.ready(pair[0]), operators.ready(pair[1])
     delta = tape.new(numbers, eye_low.width)
-    for tensor in (eye, downs, ups):
-        tape.drop(tensor)
+    tape.drop(eye, downs, ups)
     raised = operators.cast(delta, x.width)
     tape.drop(delta)
     if plan.quantization == "none" and operators.base == x.width:
