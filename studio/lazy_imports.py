@@ -86,9 +86,16 @@ def _compiled_when_called() -> Iterator[None]:
         compiled = cache(partial(compiler, function, **how))
         return wraps(function)(lambda *given, **named: compiled()(*given, **named))
 
-    patched: Any = torch
-    patched.compile = waiting
+    with patched(torch, compile=waiting):
+        yield
+
+
+@contextmanager
+def patched(library: Any, **values: Any) -> Iterator[None]:
+    """Within it, these names of a module stand for something else."""
+    before = {name: getattr(library, name) for name in values}
+    vars(library).update(values)
     try:
         yield
     finally:
-        patched.compile = compiler
+        vars(library).update(before)

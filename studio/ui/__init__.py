@@ -3,6 +3,8 @@
 import inspect
 from typing import Any
 
+from studio.lazy_imports import patched
+
 _FILE_OF = inspect.getfile
 
 
@@ -14,9 +16,5 @@ def _no_file_of_components(what: Any) -> str:
     return _FILE_OF(what)
 
 
-_patched: Any = inspect
-_patched.getfile = _no_file_of_components
-try:
+with patched(inspect, getfile=_no_file_of_components):
     import gradio as gradio
-finally:
-    _patched.getfile = _FILE_OF

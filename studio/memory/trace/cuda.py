@@ -6,12 +6,14 @@ are those of `aten/src/ATen/autocast_mode.h` (PyTorch 2.13), as far as a Whisper
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
+
+from studio.lazy_imports import patched
 
 _aten = torch.ops.aten
 _Tensor = torch.Tensor
@@ -191,13 +193,6 @@ WORKSPACES: Mapping[Any, Callable[..., int]] = {
 """Bytes that operators allocate within themselves, in `flash_api.cpp` and `attention_backward.cu`."""
 
 
-@contextmanager
-def cuda_kernels() -> Iterator[None]:
+def cuda_kernels() -> AbstractContextManager[None]:
     """Within it, attention and dropout are those of CUDA."""
-    attention, dropout = F.scaled_dot_product_attention, F.dropout
-    patched: Any = F
-    patched.scaled_dot_product_attention, patched.dropout = _attention, _dropout
-    try:
-        yield
-    finally:
-        patched.scaled_dot_product_attention, patched.dropout = attention, dropout
+    return patched(F, scaled_dot_product_attention=_attention, dropout=_dropout)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from studio.lazy_imports import transformers_library
+from studio.lazy_imports import patched, transformers_library
 from studio.memory.evaluation import PROMPT
 from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.trace.allocator import replay
@@ -238,10 +238,8 @@ class TrainingStep:
         """The forward pass; under autocast, accelerate then copies its results to float32."""
         from transformers.modeling_outputs import BaseModelOutput
 
-        smoothing = self.plan.label_smoothing_factor
         # With smoothed labels the loss is the trainer's, and the model is given the decoder's input.
-        is_chunked = bool(self.plan.loss_chunk_size)
-        smoothing = 0.0 if is_chunked else smoothing
+        smoothing = 0.0 if self.plan.loss_chunk_size else self.plan.label_smoothing_factor
         words = {"decoder_input_ids": labels.clone()} if smoothing else {"labels": labels}
         states: Any = {"encoder_outputs": BaseModelOutput(last_hidden_state=sound)}
         with self.autocast():
@@ -328,40 +326,25 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-@contextmanager
-def _one_sequence_a_row() -> Iterator[None]:
+def _one_sequence_a_row() -> AbstractContextManager[None]:
     """transformers looks into the positions for packed sequences, finds none, and needs no mask.
 
     Meta tensors have no values to look into.
     """
     from transformers import masking_utils
 
-    patched: Any = masking_utils
-    find = patched.find_packed_sequence_indices
-    patched.find_packed_sequence_indices = lambda _positions: None
-    try:
-        yield
-    finally:
-        patched.find_packed_sequence_indices = find
+    return patched(masking_utils, find_packed_sequence_indices=lambda _positions: None)
 
 
-@contextmanager
-def _packed_weights(plan: TrainingPlan) -> Iterator[None]:
+def _packed_weights(plan: TrainingPlan) -> AbstractContextManager[None]:
     """DoRA takes the norm of a packed weight, which is unpacked as bitsandbytes does it."""
     if plan.quantization == "none":
-        yield
-        return
+        return nullcontext()
     from peft.tuners.lora import dora
 
     from studio.memory.trace.quantized import dequantized_weight
 
-    patched: Any = dora
-    unpack = patched.dequantize_module_weight
-    patched.dequantize_module_weight = dequantized_weight
-    try:
-        yield
-    finally:
-        patched.dequantize_module_weight = unpack
+    return patched(dora, dequantize_module_weight=dequantized_weight)
 
 
 def _phases(tracker: StorageTracker) -> Callable[[Phase, Part], None]:
