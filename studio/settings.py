@@ -219,20 +219,20 @@ class Settings:
                 ) from error
 
 
-def shell_asks(environ: Mapping[str, str] | None = None) -> bool:
+def shell_asks() -> bool:
     """Whether this process was started to say what can follow on a command line, by the TAB key."""
-    return "_ARGCOMPLETE" in (os.environ if environ is None else environ)
+    return "_ARGCOMPLETE" in os.environ
 
 
-def local_rank(environ: Mapping[str, str] | None = None) -> int:
+def local_rank() -> int:
     """Which of a run's processes on this machine this is, as its launcher numbered them; 0 without one."""
-    value = (os.environ if environ is None else environ).get("LOCAL_RANK", "0")
+    value = os.environ.get("LOCAL_RANK", "0")
     return int(value) if value.isdecimal() else 0
 
 
-def visible_cards(environ: Mapping[str, str] | None = None) -> list[str] | None:
+def visible_cards() -> list[str] | None:
     """Which of the machine's cards CUDA may use, as the user named them by number or id; None: all."""
-    named = (os.environ if environ is None else environ).get("CUDA_VISIBLE_DEVICES")
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
     return None if named is None else [name.strip() for name in named.split(",")]
 
 

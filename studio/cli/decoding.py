@@ -5,14 +5,7 @@ import argparse
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.options.choices import BITS, ENGINES, FASTER_WHISPER, TRANSFORMERS
-from studio.transcription.engine import (
-    FIELDS,
-    SEARCH,
-    SPEECH,
-    USUAL_BEAMS,
-    EngineChoice,
-    TranscribeOptions,
-)
+from studio.transcription.engine import FIELDS, SEARCH, SPEECH, USUAL_BEAMS, EngineChoice, TranscribeOptions
 from studio.transcription.options import USUAL, check_engine, read_options
 
 _DTYPES = tuple(name for name in ENGINES[TRANSFORMERS] if name not in BITS)

@@ -23,13 +23,7 @@ from studio.evaluation.metrics import Errors, errors_of_parts, interval_of, metr
 from studio.evaluation.non_speech import figure_of, hear_non_speech, words_of
 from studio.evaluation.result import NonSpeech
 from studio.files import read_json, write_json
-from studio.transcription.engine import (
-    AudioContext,
-    OnProgress,
-    Progress,
-    ShouldStop,
-    TranscribeOptions,
-)
+from studio.transcription.engine import AudioContext, OnProgress, Progress, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
 

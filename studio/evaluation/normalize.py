@@ -72,14 +72,14 @@ def check_normalizer(name: str) -> None:
         )
 
 
-def normalization_examples(texts: Iterable[str], name: str, count: int = 5) -> list[tuple[str, str]]:
-    """The first `count` texts that the normal form changes, each before and after.
+def normalization_examples(texts: Iterable[str], name: str) -> list[tuple[str, str]]:
+    """The first five texts that the normal form changes, each before and after.
 
     Raises:
         ConfigError: if there is no normaliser of that name.
     """
     pairs = ((text, normalize(text, name)) for text in texts)
-    return list(islice((pair for pair in pairs if pair[0] != pair[1]), count))
+    return list(islice((pair for pair in pairs if pair[0] != pair[1]), 5))
 
 
 def writes_without_spaces(language: str) -> bool:

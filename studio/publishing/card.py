@@ -14,14 +14,7 @@ from studio.files import write_text
 from studio.messages import Joined
 from studio.options.sources import is_demo, is_on_hub, sources_of
 from studio.options.training import FIELDS
-from studio.publishing.findings import (
-    CHECK_NAMES,
-    as_number,
-    as_table,
-    lost_in,
-    non_speech_of,
-    unchecked_of,
-)
+from studio.publishing.findings import CHECK_NAMES, as_number, as_table, lost_in, non_speech_of, unchecked_of
 from studio.publishing.formats import form_of
 from studio.registry.catalog import find_released
 from studio.registry.hub import HUB_ID

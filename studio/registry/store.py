@@ -6,13 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from studio.errors import (
-    ConfigError,
-    ModelBrokenError,
-    ModelInUseError,
-    ModelNotFoundError,
-    StorageError,
-)
+from studio.errors import ConfigError, ModelBrokenError, ModelInUseError, ModelNotFoundError, StorageError
 from studio.files import storage_errors, sweep, take_away, write_json, write_text
 from studio.messages import Message
 from studio.registry.catalog import RELEASED

@@ -50,7 +50,7 @@ def _example_row(example: Example, locale: str) -> list[Child]:
 def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20) -> Html:
     """Rows that cannot be used, or should be looked at, by line; at most `limit`."""
     rows: list[list[Child]] = [
-        [_place(problem), _file_name(problem.audio_path), problem_text(problem, locale)]
+        [_place(problem), _file_name(problem.audio_path), said(problem.reason, locale)]
         for problem in problems[:limit]
     ]
     more = len(problems) - limit
@@ -66,8 +66,3 @@ def _place(problem: RowProblem) -> Child:
 def _file_name(path: str) -> Html:
     """The last part of a path; all of it where the pointer rests."""
     return tag("span", re.split(r"[\\/]", path)[-1], title=path)
-
-
-def problem_text(problem: RowProblem, locale: str) -> str:
-    """Why a row cannot be used, in the visitor's language."""
-    return said(problem.reason, locale)

@@ -33,15 +33,7 @@ from studio.runs.confinement import require_confined
 from studio.runs.disk import remove_checkpoints
 from studio.runs.history import Histories
 from studio.runs.starter import RunQueue, Starter, close_record, is_settled
-from studio.runs.status import (
-    ACTIVE,
-    EvalPoint,
-    JobState,
-    RunStatus,
-    created_at,
-    read_run_config,
-    read_state,
-)
+from studio.runs.status import ACTIVE, EvalPoint, JobState, RunStatus, created_at, read_run_config, read_state
 from studio.runs.view import view
 from studio.settings import Settings
 from studio.training.base_choice import called_now

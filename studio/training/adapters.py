@@ -120,11 +120,6 @@ def _broken(path: Path, error: Exception) -> ModelBrokenError:
     )
 
 
-def checkpointing_options(config: TrainingConfig) -> dict[str, Any]:
-    """Non-reentrant checkpointing keeps the input of each 8-bit layer; reentrant does not."""
-    return {"use_reentrant": config.is_reentrant}
-
-
 def check_attention(config: TrainingConfig) -> None:
     """Refuses a kernel that is not here.
 

@@ -24,7 +24,7 @@ from studio.registry.store import ModelRegistry
 from studio.room import MODELS, Room
 from studio.settings import DEMO_MODEL, Settings
 from studio.training import adapters, finished_model
-from studio.training.base_choice import base_path_of, base_spec, called_now, check_space
+from studio.training.base_choice import base_spec, called_now, check_space
 from studio.training.callback import RunCallback
 from studio.training.data.clips import TrainingData
 from studio.training.data.collator import Collator, FeatureSource
@@ -187,7 +187,7 @@ class Attempt:
         precision = adapters.choose_precision(config, torch.cuda.is_available())
         if precision.note:
             self._warn(precision.note)
-        base_path = base_path_of(config, self.registry)
+        base_path = self.registry.local_path(config.base_model, **config.downloads)
         require_room(self.run, self.settings, check_space(config, self.run.path, base_path))
         memory = MemoryWatch(self.events)
         self.outcome.memory = memory.to_json

@@ -40,11 +40,6 @@ def base_spec(config: TrainingConfig, registry: ModelRegistry) -> ModelSpec:
     return spec
 
 
-def base_path_of(config: TrainingConfig, registry: ModelRegistry) -> Path:
-    """Its folder; downloaded if need be."""
-    return registry.local_path(config.base_model, **config.downloads)
-
-
 def check_space(config: TrainingConfig, run: Path, base: Path) -> int:
     """Room for the checkpoints kept, one being written, and the model itself; how many bytes that is.
 

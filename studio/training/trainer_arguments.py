@@ -8,7 +8,7 @@ from transformers import Seq2SeqTrainingArguments
 
 from studio.options.schedulers import scheduler_values
 from studio.options.training import FIELDS, TrainingConfig
-from studio.training.adapters import Precision, checkpointing_options
+from studio.training.adapters import Precision
 from studio.training.distributed.sharding import sharding_arguments
 from studio.training.schedule import Schedule
 
@@ -34,7 +34,7 @@ def training_arguments(
         **_evaluation(config, metric),
         fp16=precision.name == "fp16",
         bf16=precision.name == "bf16",
-        gradient_checkpointing_kwargs=checkpointing_options(config)
+        gradient_checkpointing_kwargs={"use_reentrant": config.is_reentrant}
         if config.gradient_checkpointing
         else None,
         # Starting its processes takes a random number: in each epoch, or a run resumed between two differs.

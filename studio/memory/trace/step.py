@@ -17,13 +17,7 @@ from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.trace.allocator import replay
 from studio.memory.trace.cuda import WORKSPACES, AutocastRegion, cuda_kernels, rounded
 from studio.memory.trace.ledger import PARTS, Ledger
-from studio.memory.trace.model import (
-    arithmetic_dtype,
-    build_model,
-    enable_checkpointing,
-    place,
-    whisper_of,
-)
+from studio.memory.trace.model import arithmetic_dtype, build_model, enable_checkpointing, place, whisper_of
 from studio.memory.trace.result import Trace
 from studio.memory.trace.tracker import StorageTracker, Workspace
 from studio.memory.training import worst_batch

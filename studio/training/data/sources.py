@@ -13,15 +13,7 @@ import numpy as np
 from studio.dataset.manifest import Example, Manifest, RowProblem, read_manifest
 from studio.dataset.sequences import chosen, joined
 from studio.dataset.shared import digest_of
-from studio.dataset.usable import (
-    HEARD_AT_ONCE,
-    Judged,
-    hear,
-    judge_header,
-    judge_heard,
-    judge_length,
-    usable,
-)
+from studio.dataset.usable import HEARD_AT_ONCE, Judged, hear, judge_header, judge_heard, judge_length, usable
 from studio.errors import ConfigError, ManifestError
 from studio.evaluation.normalize import normalize
 from studio.evaluation.other_languages import clips_in_other_languages

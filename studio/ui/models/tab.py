@@ -16,13 +16,7 @@ from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
 from studio.ui.models.forms import FormsParts, forms_parts, offers_forms, wire_forms
-from studio.ui.models.publish import (
-    PublishParts,
-    card_view,
-    is_publishable,
-    publish_parts,
-    wire_publish,
-)
+from studio.ui.models.publish import PublishParts, card_view, is_publishable, publish_parts, wire_publish
 from studio.ui.models.serving import serving_commands, serving_parts
 from studio.ui.shared.access import has_foreign_models, require_own_models
 from studio.ui.shared.errors import told_in

@@ -153,7 +153,8 @@ class Tasks:
                 elif shown := _shown(task, report, locale):
                     yield whole(join([told, shown[0]]), *shown[1:])
             if should_stop() and task.back:
-                yield whole(from_before(locale), *task.back())
+                cancelled = tr("Cancelled. What is shown is from before.", locale)
+                yield whole(note(cancelled, "warning"), *task.back())
             else:
                 yield whole(*task.finish(work.result, should_stop()))
         except Cancelled:
@@ -172,11 +173,6 @@ def _shown(task: Task[Report, Any], report: "Report | ExportStep | None", locale
     if report is None:
         return task.show_time() if task.show_time else None
     return task.show(report) if task.show else None
-
-
-def from_before(locale: str) -> Html:
-    """What somebody reads who has cancelled, and has again what was there before."""
-    return note(tr("Cancelled. What is shown is from before.", locale), "warning")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gradio.blocks import Block
 from gradio.components.plot import PlotData
 
 from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
-from studio.dataset.report import DatasetReport, Histogram
+from studio.dataset.report import Histogram
 from studio.options.values import whole_number
 from studio.reports.data_report import html_report, label_title, report_view
 from studio.reports.markup import join
@@ -116,24 +116,16 @@ def _whole(answer: CheckAnswer, was_stopped: bool, locale: str) -> list[Any]:
         ]
     )
     has_rows = bool(report.good_rows)
+    durations = _bars(report.durations, tr("Length of the clips (seconds)", locale), BLUE)
+    lengths = _bars(report.label_lengths, label_title(report, locale), TEAL)
     ended = tr("Cancelled: this is the report so far.", locale)
     return [
         note(ended, "warning") if was_stopped else "",
-        gr.Plot(duration_chart(report, locale), visible=has_rows),
-        gr.Plot(label_chart(report, locale), visible=has_rows),
+        gr.Plot(durations, visible=has_rows),
+        gr.Plot(lengths, visible=has_rows),
         view,
         True,
     ]
-
-
-def duration_chart(report: DatasetReport, locale: str) -> PlotData:
-    """How long the usable clips are."""
-    return _bars(report.durations, tr("Length of the clips (seconds)", locale), BLUE)
-
-
-def label_chart(report: DatasetReport, locale: str) -> PlotData:
-    """How long their labels are."""
-    return _bars(report.label_lengths, label_title(report, locale), TEAL)
 
 
 def _bars(histogram: Histogram, title: str, colour: str) -> PlotData:

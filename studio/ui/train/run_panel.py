@@ -63,11 +63,6 @@ document.addEventListener('pointerdown', seen);
 """
 
 
-def run_notice() -> gr.HTML:
-    """The component; show `notice_of` in it."""
-    return gr.HTML(js_on_load=_ON_LOAD, elem_id="run-notice")
-
-
 def notice_of(status: RunStatus | None, locale: str) -> Html:
     """What the browser watches, and the button that allows notifications while a run is at work."""
     if status is None:
@@ -142,7 +137,7 @@ class RunPanel:
 def build_run_panel() -> RunPanel:
     """Lays the components out."""
     selected, seen = gr.State(""), gr.JSON({}, visible="hidden")
-    notice = run_notice()
+    notice = gr.HTML(js_on_load=_ON_LOAD, elem_id="run-notice")
     status = gr.HTML(elem_id="run-status")
     buttons = _buttons()
     refused = gr.HTML(elem_id="run-refused")

@@ -39,12 +39,12 @@ class SampleClip:
         return self.path.stem.replace("-", " ").capitalize()
 
 
-def sample_clips(folder: Path = SAMPLES) -> tuple[SampleClip, ...]:
+def sample_clips() -> tuple[SampleClip, ...]:
     """The clips named in `samples.json`; none if there is no such list."""
-    listed = folder / "samples.json"
+    listed = SAMPLES / "samples.json"
     if not listed.is_file():
         return ()
-    return tuple(SampleClip(folder / row["file"], row["text"]) for row in read_json(listed))
+    return tuple(SampleClip(SAMPLES / row["file"], row["text"]) for row in read_json(listed))
 
 
 NO_MODEL = N_("No model is chosen yet: wait until the list is there, or type one in.")

@@ -37,11 +37,7 @@ from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar, tells_steps
 from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.visitors import settings_for
-from studio.ui.transcribe.form import (
-    NO_MODEL,
-    language_and_task,
-    timestamps_field,
-)
+from studio.ui.transcribe.form import NO_MODEL, language_and_task, timestamps_field
 from studio.ui.transcribe.results import KEPT_SECONDS as SHOWN_SECONDS
 from studio.ui.transcribe.results import layout_fields
 from studio.units import duration_message

@@ -29,12 +29,7 @@ from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar, tells_steps
 from studio.ui.shared.transcript_views import segment_list
-from studio.ui.transcribe.form import (
-    NO_MODEL,
-    language_and_task,
-    recording_field,
-    timestamps_field,
-)
+from studio.ui.transcribe.form import NO_MODEL, language_and_task, recording_field, timestamps_field
 from studio.ui.transcribe.results import (
     Results,
     ShownTranscript,

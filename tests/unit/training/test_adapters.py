@@ -45,7 +45,7 @@ def prepared(model: Path, **changes: Any) -> tuple[TrainingConfig, adapters.Base
     base = adapters.load_training_base(model, config, adapters.choose_precision(config, has_gpu=False))
     wrapped = adapters.prepare_method(base.decoder.model, config, STEPS)
     if config.gradient_checkpointing:
-        wrapped.gradient_checkpointing_enable(adapters.checkpointing_options(config))
+        wrapped.gradient_checkpointing_enable({"use_reentrant": config.is_reentrant})
     return config, base, wrapped
 
 
