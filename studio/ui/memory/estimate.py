@@ -20,21 +20,18 @@ from studio.actions.estimate import (
     training_config,
 )
 from studio.actions.fit import AUTO
-from studio.errors import StudioError
 from studio.memory.fit import cards_for
 from studio.memory.gpus import GPUS
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, tag
 from studio.services import Services
-from studio.settings import Settings
 from studio.ui.memory.charts import batch_chart, parts_chart
-from studio.ui.memory.form import PlanSection, build_form, share_choices, wire_fields
+from studio.ui.memory.form import PlanSection, build_form, share_choices, wire_answers, wire_fields
 from studio.ui.memory.probe import ProbeSection, build_probe, wire_probe
 from studio.ui.memory.step import StepSection, build_step, wire_step
 from studio.ui.memory.views import cards_view, phases_view, savings_view
-from studio.ui.shared.errors import fields_of, refusal
-from studio.ui.shared.following import AT_ONCE, UNCHECKED, changes_of, copyable, follow_form, follow_models
-from studio.ui.shared.handover import Handover, handed, handover
+from studio.ui.shared.following import AT_ONCE, UNCHECKED, changes_of, copyable, follow_models
+from studio.ui.shared.handover import handed, handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import plan_link
 from studio.ui.shared.transcript_views import download_links
@@ -86,8 +83,15 @@ def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> PlanSect
     drawing = wire_step(registry, settings, form, step)
     wire_probe(services, form, probe)
     _forget(services, form, step, probe, drawing)
-    _wire(settings, registry, tab, form, answers, use)
-    return PlanSection(form, use)
+
+    def show(request: gr.Request, **values: Any) -> list[Any]:
+        """The answer to the form's question."""
+        return _answered(Question(**values), registry, settings.calibration, request)
+
+    estimate = PlanSection(form, use)
+    wire_answers(estimate, answers, tab, show, **AT_ONCE, **UNCHECKED)
+    follow_models(registry, tab, form["base_model"])
+    return estimate
 
 
 def _forget(
@@ -101,27 +105,6 @@ def _forget(
         return [gone, gone, gr.skip() if services.prober.is_busy else gone]
 
     gr.on(changes_of(form), hide, None, [step.chart, step.said, probe.said], cancels=drawing, **AT_ONCE)
-
-
-def _wire(
-    settings: Settings,
-    registry: ModelRegistry,
-    tab: gr.Tab,
-    form: dict[str, Block],
-    answers: _Answers,
-    use: Handover,
-) -> None:
-    fields = fields_of(form)
-
-    def show(request: gr.Request, **values: Any) -> list[Any]:
-        """The answer, or what is wrong with the question."""
-        try:
-            return _answered(Question(**values), registry, settings.calibration, request)
-        except StudioError as error:  # nothing may stand there as if it were the answer
-            return [refusal(error, fields, request_locale(request)), *[""] * 6, *handed(None)]
-
-    follow_form(form, show, [*answers, *use], tab.select, **AT_ONCE, **UNCHECKED)
-    follow_models(registry, tab, form["base_model"])
 
 
 def _is_changing(question: Question) -> bool:

@@ -1,7 +1,7 @@
 """Fit for me: a GPU, a model and hours of speech in, the best run out, with the ladder that leads to it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,6 @@ from gradio.blocks import Block
 from studio.actions.estimate import remedies
 from studio.actions.fit import AUTO, FIELDS, FitAnswer, FitQuestion, find_fit
 from studio.actions.presets import PRESETS, Preset, preset, preset_answers
-from studio.errors import StudioError
 from studio.memory.fit import cards_for
 from studio.memory.gpus import usable_bytes, verdict
 from studio.memory.myths import claims
@@ -20,7 +19,7 @@ from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, tag
 from studio.reports.pieces import note
 from studio.translation import N_, said
-from studio.ui.memory.form import PlanSection, gpu_field, share_choices
+from studio.ui.memory.form import PlanSection, gpu_field, share_choices, wire_answers
 from studio.ui.memory.views import (
     cards_view,
     claim_view,
@@ -31,10 +30,9 @@ from studio.ui.memory.views import (
     presets_view,
     savings_view,
 )
-from studio.ui.shared.errors import fields_of, refusal
-from studio.ui.shared.following import QUIET, copyable, follow_form, follow_models
+from studio.ui.shared.following import QUIET, copyable, follow_models
 from studio.ui.shared.forms import component
-from studio.ui.shared.handover import Handover, handed, handover
+from studio.ui.shared.handover import handed, handover
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.links import plan_link
 from studio.ui.shared.transcript_views import download_links
@@ -80,9 +78,11 @@ def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> PlanSecti
                 gr.HTML(elem_id="fit-links"),
             )
     share_choices(tab, form)
-    _wire(registry, receipts, tab, form, answers, use)
+    section = PlanSection(form, use)
+    follow_models(registry, tab, form["base_model"], (_ANY_MODEL, AUTO))
+    wire_answers(section, answers, tab, _answerer(registry, receipts), **QUIET)
     _wire_presets(choice, told, form)
-    return PlanSection(form, use)
+    return section
 
 
 def _form(registry: ModelRegistry) -> dict[str, Block]:
@@ -105,25 +105,14 @@ def _question(values: Mapping[str, Any]) -> FitQuestion:
     return FitQuestion(**{**values, **{name: values[name] or 0 for name in ("memory_gib", "hours")}})
 
 
-def _wire(
-    registry: ModelRegistry,
-    receipts: Path,
-    tab: gr.Tab,
-    form: dict[str, Block],
-    answers: _Answers,
-    use: Handover,
-) -> None:
-    fields = fields_of(form)
+def _answerer(registry: ModelRegistry, receipts: Path) -> Callable[..., list[Any]]:
+    """A handler that finds the best run for the question."""
 
-    def show(request: gr.Request, **values: Any) -> list[Any]:
-        """The best run for the question, or what is wrong with it."""
-        locale = request_locale(request)
-        try:
-            question = _question(values)
-            answer = find_fit(question, registry, receipts)
-        except StudioError as error:  # nothing may stand there as if it were the answer
-            return [refusal(error, fields, locale), *[""] * 4, *handed(None)]
-        return _show(answer, known(), plan_link(question, request, locale), locale)
+    def answer(request: gr.Request, **values: Any) -> list[Any]:
+        """The best run, beside the presets."""
+        locale, question = request_locale(request), _question(values)
+        found = find_fit(question, registry, receipts)
+        return _show(found, known(), plan_link(question, request, locale), locale)
 
     @cache
     def known() -> tuple[tuple[Preset, FitAnswer], ...]:
@@ -131,8 +120,7 @@ def _wire(
         # Cards of the table do not change while the page is up.
         return preset_answers(registry)
 
-    follow_models(registry, tab, form["base_model"], (_ANY_MODEL, AUTO))
-    follow_form(form, show, [*answers, *use], tab.select, **QUIET)
+    return answer
 
 
 def _wire_presets(choice: gr.Dropdown, told: gr.HTML, form: dict[str, Block]) -> None:

@@ -1,6 +1,6 @@
 """The form of the estimate: what is asked, under the names of `Question`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +8,16 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.actions.estimate import TRAIN, TRANSCRIBE, default_gpu, gpus, precisions
+from studio.errors import StudioError
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.choices import ENGINES, QUANTIZATIONS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import USUAL_BEAMS
-from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered
+from studio.ui.shared.errors import fields_of, refusal
+from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, follow_form, offered
 from studio.ui.shared.forms import choices_of, field_component
-from studio.ui.shared.handover import Handover
-from studio.ui.shared.i18n import _
+from studio.ui.shared.handover import Handover, handed
+from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.views import model_choices
 from studio.units import format_bytes
 
@@ -37,6 +39,25 @@ class PlanSection:
 
     form: Mapping[str, Block]
     handover: Handover
+
+
+def wire_answers(
+    section: PlanSection, answers: Sequence[Block], tab: gr.Tab, answer: Callable[..., list[Any]], **how: Any
+) -> None:
+    """What `answer` gives for the form's values stands in `answers`, and the plan in the section's handover;
+    or what is wrong with the question, and nothing as if it were the answer.
+    """
+    fields = fields_of(section.form)
+
+    def show(request: gr.Request, **values: Any) -> list[Any]:
+        """The answer, or what is wrong with the question."""
+        try:
+            return answer(request, **values)
+        except StudioError as error:
+            told = refusal(error, fields, request_locale(request))
+            return [told, *[""] * (len(answers) - 1), *handed(None)]
+
+    follow_form(section.form, show, [*answers, *section.handover], tab.select, **how)
 
 
 def build_form(registry: ModelRegistry) -> tuple[dict[str, Block], gr.Accordion]:
