@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.dataset.manifest import MOST_ROWS, read_manifest
+from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError
 from studio.evaluation.compare import KEPT, evaluate, with_references
 from studio.evaluation.corrections import (
@@ -28,9 +28,7 @@ from studio.evaluation.corrections import (
 )
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.result import Evaluation, read_evaluation
-from studio.options.checks import check_between
 from studio.options.choices import NORMALIZERS
-from studio.options.values import whole_number
 from studio.registry.store import ModelRegistry
 from studio.reports.evaluation_report import evaluation_report
 from studio.reports.evaluation_views import (
@@ -53,7 +51,7 @@ from studio.translation import N_, said, tr
 from studio.ui.evaluate.explorer import ExplorerView, Seen, build_explorer, remembered, shown
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, Held, compared_models, wire_work
-from studio.ui.shared.forms import choices_of, languages_at_first
+from studio.ui.shared.forms import choices_of, clips_at_most, languages_at_first, test_data_field
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
 from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar, tells_steps
@@ -179,13 +177,7 @@ def _form() -> dict[str, Block]:
         interactive=True,
         elem_id="evaluate-models",
     )
-    form["data"] = gr.Textbox(
-        "demo:test",
-        label=_("Test data"),
-        info=_("demo:test, a manifest, an audio folder, or a dataset of the Hub."),
-        max_lines=1,
-        elem_id="evaluate-data",
-    )
+    form["data"] = test_data_field("evaluate-data")
     form["language"] = gr.Dropdown(languages_at_first(), value="auto", label=_("Language"))
     with gr.Accordion(_("Engine"), open=False):
         form |= engine_fields("evaluate")
@@ -251,8 +243,7 @@ def _evaluation(
     models = values["models"] or []
     if not models:
         raise ConfigError("No model is chosen: choose one, or two to compare them.")
-    max_samples = whole_number("max_samples", values["max_samples"])
-    check_between("max_samples", max_samples, 0, MOST_ROWS)
+    max_samples = clips_at_most(values["max_samples"])
     pace: list[Pace] = []
 
     def show(step: tuple[int, int]) -> list[Any]:

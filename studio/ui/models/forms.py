@@ -7,11 +7,8 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.actions.forms import Asked, Forms, compare_forms
-from studio.dataset.manifest import MOST_ROWS
 from studio.errors import ConfigError
-from studio.options.checks import check_between
 from studio.options.choices import NORMALIZERS
-from studio.options.values import whole_number
 from studio.registry.spec import ModelSpec
 from studio.reports.forms_views import forms_table
 from studio.reports.markup import join
@@ -23,7 +20,7 @@ from studio.transcription.engine import TranscribeOptions
 from studio.translation import N_, said, tr
 from studio.ui.shared.access import require_own_models
 from studio.ui.shared.following import QUIET, UNCHECKED, follow_languages, wire_work
-from studio.ui.shared.forms import choices_of, languages_at_first
+from studio.ui.shared.forms import choices_of, clips_at_most, languages_at_first, test_data_field
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import Task, Tasks, tells_steps
 from studio.ui.shared.visitors import settings_for
@@ -55,13 +52,7 @@ def forms_parts() -> FormsParts:
             )
         )
         form: dict[str, Block] = {
-            "data": gr.Textbox(
-                "demo:test",
-                label=_("Test data"),
-                info=_("demo:test, a manifest, an audio folder, or a dataset of the Hub."),
-                max_lines=1,
-                elem_id="models-forms-data",
-            ),
+            "data": test_data_field("models-forms-data"),
             "max_samples": gr.Number(
                 _FEW, label=_("Clips at most"), info=_("0 = all."), elem_id="models-forms-clips"
             ),
@@ -88,12 +79,10 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
         require_own_data(own, values["data"] or "")
         if not model:
             raise ConfigError("No model is chosen: choose one, or two to compare them.")
-        most = whole_number("max_samples", values["max_samples"])
-        check_between("max_samples", most, 0, MOST_ROWS)
         asked = Asked(
             model,
             values["data"] or "",
-            max_samples=most or None,
+            max_samples=clips_at_most(values["max_samples"]) or None,
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
         )

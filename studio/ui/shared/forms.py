@@ -8,9 +8,12 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.dataset.manifest import MOST_ROWS
 from studio.options.arguments import config_from_dict, write_yaml
+from studio.options.checks import check_between
 from studio.options.choices import ALL_LINEAR
 from studio.options.training import FIELDS, GROUPS, TrainingConfig
+from studio.options.values import whole_number
 from studio.reports.language_names import language_choices
 from studio.runs.manager import with_absolute_paths
 from studio.settings import Settings
@@ -47,6 +50,23 @@ def choices_of(choices: Mapping[str, str]) -> list[tuple[Any, str]]:
 def languages_at_first() -> list[tuple[Any, str]]:
     """Every language, until the server has named them in the visitor's; what is chosen at first is so now."""
     return [(_("Automatic"), "auto"), *language_choices("en")[1:]]
+
+
+def test_data_field(elem_id: str) -> gr.Textbox:
+    """Where clips with their texts are named that models are measured on."""
+    info = _("demo:test, a manifest, an audio folder, or a dataset of the Hub.")
+    return gr.Textbox("demo:test", label=_("Test data"), info=info, max_lines=1, elem_id=elem_id)
+
+
+def clips_at_most(given: Any) -> int:
+    """How many of them count, as a field says it; 0: all.
+
+    Raises:
+        ConfigError: if it is no such number.
+    """
+    most = whole_number("max_samples", given)
+    check_between("max_samples", most, 0, MOST_ROWS)
+    return most
 
 
 def _info(f: Field[Any]) -> Any:
