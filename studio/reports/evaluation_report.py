@@ -23,6 +23,7 @@ from studio.reports.evaluation_views import (
     words_view,
 )
 from studio.reports.markup import Child, Html, join, tag
+from studio.reports.pieces import folded
 from studio.translation import tr
 
 MOST_CLIPS = 500
@@ -75,9 +76,7 @@ def _of_model(explorer: Explorer, model: int, locale: str) -> Html:
         for by in explorer.groupings
     ]
     title = tr("Where {model} is wrong", locale, model=explorer.names[model])
-    return tag(
-        "details", tag("summary", title), words_view(explorer, model, locale, is_live=False), bars, open=True
-    )
+    return folded(title, words_view(explorer, model, locale, is_live=False), bars, open=True)
 
 
 def _clips(explorer: Explorer, locale: str, *, has_sound: bool) -> Html:

@@ -18,6 +18,7 @@ from studio.options.choices import NORMALIZERS
 from studio.reports.data_views import problems_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, table, tag
+from studio.reports.pieces import button, folded
 from studio.translation import N_, paragraph, said, tr
 from studio.units import format_percent
 
@@ -131,8 +132,7 @@ def left_out_rows(
     if not problems:
         return None
     told = tr(text, locale, count=len(problems))
-    rows = problems_table(problems, locale)
-    return tag("details", tag("summary", told), rows, class_="note note-warning")
+    return folded(told, problems_table(problems, locale), class_="note note-warning")
 
 
 def script_note(found: Mapping[str, Any], locale: str) -> Html:
@@ -197,7 +197,7 @@ def asking(text: Child, question: Mapping[str, Any] | None, **more: object) -> C
     if question is None:
         return text
     asked = json.dumps(question, ensure_ascii=False)
-    return tag("button", text, type="button", class_="ask", data_ask=asked, **more)
+    return button(text, "ask", data_ask=asked, **more)
 
 
 def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = True) -> Html:
@@ -251,18 +251,18 @@ def words_view(explorer: Explorer, model: int, locale: str, *, is_live: bool = T
         told.append(tr("Repetitions without end in {count} clips.", locale, count=loops))
     return tag(
         "div",
-        tag("div", [_folded(head, rows, locale) for head, rows in tables if rows], class_="word-tables"),
+        tag("div", [_words(head, rows, locale) for head, rows in tables if rows], class_="word-tables"),
         tag("ul", [tag("li", sentence) for sentence in told], class_="comparisons") if told else None,
     )
 
 
-def _folded(head: Sequence[str], rows: Sequence[list[Child]], locale: str) -> Html:
+def _words(head: Sequence[str], rows: Sequence[list[Child]], locale: str) -> Html:
     """A table of words, whose later rows are folded away."""
     first = table(head, rows[:_WORDS_SHOWN], numeric=[1, 2])
     if not (rest := rows[_WORDS_SHOWN:]):
         return tag("div", first)
-    more = tag("summary", tr("{count} more", locale, count=len(rest)))
-    return tag("div", [first, tag("details", [more, table(head, rest, numeric=[1, 2])])])
+    more = tr("{count} more", locale, count=len(rest))
+    return tag("div", first, folded(more, table(head, rest, numeric=[1, 2])))
 
 
 def _word(word: str) -> Html:
@@ -342,14 +342,7 @@ def _reference(place: int, clip: UtteranceRow, corrected: str | None, locale: st
         tag("span", shown or tag("i", tr("(no speech)", locale)), dir="auto", class_="reference"),
         tag(
             "span",
-            tag(
-                *("button", "✎"),
-                type="button",
-                class_="ask",
-                data_edit=place,
-                title=correct,
-                aria_label=f"{correct}: {line}",
-            ),
+            button("✎", "ask", data_edit=place, title=correct, aria_label=f"{correct}: {line}"),
             asking("↶", {"correct": [[place, None]]}, title=back, aria_label=f"{back}: {line}")
             if is_corrected
             else None,

@@ -1,4 +1,4 @@
-"""What many views are made of: remarks, small figures, bars, colours."""
+"""What many views are made of: remarks, buttons, small figures, bars, colours."""
 
 from collections.abc import Iterable
 
@@ -12,6 +12,16 @@ def note(text: str, kind: str = "info", field: str | None = None) -> Html:
     """A framed remark; `kind` is info, good, warning or bad. `field` is the id of the one it is about, which
     is marked as long as the remark stands."""
     return tag("div", text, class_=f"note note-{kind}", role="status", data_field=field)
+
+
+def button(text: Child, class_: str | None = None, **more: object) -> Html:
+    """A button of a view, whose attributes tell the page's scripts what it does."""
+    return tag("button", text, type="button", class_=class_, **more)
+
+
+def folded(title: str, *content: Child, **more: object) -> Html:
+    """What is seen once its title is clicked."""
+    return tag("details", tag("summary", title), content, **more)
 
 
 def facts(pairs: Iterable[tuple[str, Child]]) -> Html:

@@ -7,6 +7,7 @@ from typing import Any
 import gradio as gr
 
 from studio.reports.markup import Html, tag
+from studio.reports.pieces import button
 from studio.services import Services
 from studio.serving.asgi import COOKIE
 from studio.serving.endpoint import Endpoint
@@ -200,9 +201,7 @@ def _brand(logo: Path) -> Html:
 
 
 def _languages() -> Html:
-    buttons = [
-        tag("button", name, type="button", data_locale=code, lang=code) for code, name in LOCALES.items()
-    ]
+    buttons = [button(name, data_locale=code, lang=code) for code, name in LOCALES.items()]
     return tag("div", buttons, class_="languages", role="group", aria_label="Language · 语言 · 語言")
 
 

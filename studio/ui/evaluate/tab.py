@@ -41,7 +41,7 @@ from studio.reports.evaluation_views import (
 )
 from studio.reports.language_names import language_choices
 from studio.reports.markup import Html, join, tag
-from studio.reports.pieces import note, progress_bar
+from studio.reports.pieces import folded, note, progress_bar
 from studio.runs.confinement import most_rows, require_own_data
 from studio.serving.waiting import Line
 from studio.settings import Settings
@@ -449,5 +449,4 @@ def _brought_down(
 def _normalizers(rows: list[dict[str, Any]], locale: str, metric: str) -> Html | None:
     if not rows:
         return None
-    title = tag("summary", tr("Every text normalization", locale))
-    return tag("details", title, normalizers_table(rows, locale, metric))
+    return folded(tr("Every text normalization", locale), normalizers_table(rows, locale, metric))

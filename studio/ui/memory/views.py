@@ -15,7 +15,7 @@ from studio.memory.oom_text import OomKind
 from studio.memory.savings import Saving
 from studio.options.choices import METHOD_LABELS, QUANTIZATIONS
 from studio.reports.markup import Child, Html, join, table, tag
-from studio.reports.pieces import badge, facts, note
+from studio.reports.pieces import badge, facts, folded, note
 from studio.translation import N_, said, tr
 from studio.ui.shared.views import known_name
 from studio.units import format_bytes
@@ -151,7 +151,7 @@ def cards_view(cards: Sequence[tuple[Gpu, Verdict]], locale: str) -> Html:
         for key, (name, kind) in _VERDICT_NAMES.items()
         if any(verdict == key for _gpu, verdict in cards)
     ]
-    return tag("details", tag("summary", head), groups)
+    return folded(head, groups)
 
 
 def claim_view(claim: Claim, locale: str) -> Html:
@@ -164,8 +164,7 @@ def claims_view(claims: Sequence[Claim], locale: str) -> Html:
     """All of them, folded."""
     rows: list[list[Child]] = [[said(each.said, locale), said(each.truth, locale)] for each in claims]
     headers = [tr("What guides say", locale), tr("What is true", locale)]
-    title = tag("summary", tr("What guides say about memory, and what is true", locale))
-    return tag("details", title, table(headers, rows))
+    return folded(tr("What guides say about memory, and what is true", locale), table(headers, rows))
 
 
 def presets_view(rows: Sequence[tuple[Preset, FitAnswer]], locale: str) -> Html:
@@ -194,8 +193,8 @@ def presets_view(rows: Sequence[tuple[Preset, FitAnswer]], locale: str) -> Html:
         ]
         for row, answer in rows
     ]
-    title = tag("summary", tr("Presets: our figures beside what guides say", locale))
-    return tag("details", title, table([tr(name, locale) for name in names], cells, class_="stacked"))
+    title = tr("Presets: our figures beside what guides say", locale)
+    return folded(title, table([tr(name, locale) for name in names], cells, class_="stacked"))
 
 
 def no_fit(result: FitResult, usable: int, locale: str) -> Html:

@@ -11,7 +11,7 @@ from studio.publishing.publish import Publication, Publisher, PublishRequest, pr
 from studio.registry.spec import ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html, join, table, tag
-from studio.reports.pieces import progress_bar
+from studio.reports.pieces import folded, progress_bar
 from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.translation import N_, tr
@@ -168,8 +168,7 @@ def card_view(spec: ModelSpec, locale: str) -> Html | None:
     """The card of a model that was made here, folded away."""
     if not is_publishable(spec):
         return None
-    title = tag("summary", tr("Model card (README.md)", locale))
-    return tag("details", title, _as_text(model_card(spec)))
+    return folded(tr("Model card (README.md)", locale), _as_text(model_card(spec)))
 
 
 def _as_text(card: str) -> Html:

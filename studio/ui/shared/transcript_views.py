@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, tag
-from studio.reports.pieces import facts
+from studio.reports.pieces import button, facts
 from studio.transcription.engine import Segment, Transcript, Word
 from studio.translation import N_, said, tr
 from studio.ui.shared.views import known_name
@@ -19,6 +19,7 @@ SURENESS = (0.9, 0.7, 0.4)
 _SURENESS_NAMES = (N_("sure"), N_("fairly sure"), N_("unsure"), N_("very unsure"))
 _LEAST_TOLD = 0.01
 _WAVE_HEIGHT = 100
+_LOOK = "studio-button"
 
 
 def transcript_facts(transcript: Transcript, locale: str) -> Html:
@@ -125,43 +126,27 @@ def _mark(segment: Segment, length: float, *, tabindex: int) -> Html:
 def _playing(said: Segment | Word, text: Child, **more: Any) -> Html:
     """A button that plays what was said."""
     times = {"data_seek": f"{said.start_seconds:.3f}", "data_until": f"{said.end_seconds:.3f}"}
-    return tag("button", text, type="button", **more, **times)
+    return button(text, **more, **times)
 
 
 def _player(seconds: float, locale: str) -> list[Html]:
     """Play or pause, how fast, and where one is."""
     play, pause = tr("Play", locale), tr("Pause", locale)
-    how = {"type": "button", "class_": "studio-button"}
     return [
-        tag("button", play, **how, data_play=play, data_pause=pause),
-        tag("button", "1×", **how, data_speed=True, title=tr("Playback speed", locale)),
+        button(play, _LOOK, data_play=play, data_pause=pause),
+        button("1×", _LOOK, data_speed=True, title=tr("Playback speed", locale)),
         tag("span", f"00:00 / {format_clock(seconds, always_hours=False)[:-4]}", class_="played"),
     ]
 
 
 def _copy_button(locale: str) -> Html:
-    return tag(
-        "button",
-        tr(N_("Copy the text"), locale),
-        type="button",
-        class_="studio-button",
-        data_copies="#transcript textarea",
-        data_copied=tr("Copied", locale),
-    )
+    text, copied = tr("Copy the text", locale), tr("Copied", locale)
+    return button(text, _LOOK, data_copies="#transcript textarea", data_copied=copied)
 
 
 def _correct_button(locale: str) -> Html:
     begin, end = tr("Correct the text", locale), tr("Done correcting", locale)
-    return tag(
-        "button",
-        begin,
-        type="button",
-        class_="studio-button",
-        aria_pressed="false",
-        data_correct=True,
-        data_begin=begin,
-        data_end=end,
-    )
+    return button(begin, _LOOK, aria_pressed="false", data_correct=True, data_begin=begin, data_end=end)
 
 
 def _correction(segment: Segment, locale: str) -> Html:

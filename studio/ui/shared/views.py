@@ -14,8 +14,8 @@ from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.reports.forms_views import exports_table, forms_table
 from studio.reports.language_names import languages_of
 from studio.reports.markup import Child, Html, table, tag
-from studio.reports.pieces import badge, definition_list, note
-from studio.translation import N_, said, tr
+from studio.reports.pieces import badge, button, definition_list, folded, note
+from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.charts import PART_COLOURS
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.units import format_bytes, format_percent, local_time
@@ -90,16 +90,16 @@ def memory_verdict(
         low=format_bytes(estimate.low_bytes),
         high=format_bytes(estimate.high_bytes),
     )
-    advice = tr(_ROOM, locale) if verdict == "fits" else said(helps, locale)
-    gap = "" if locale.startswith("zh") else " "  # a Chinese full stop has its own
-    if verdict == "tight":
-        advice = f"{tr(_TIGHT, locale)}{gap}{advice}"
-    of = tr("{usable} of this GPU can be used.", locale, usable=format_bytes(usable_bytes))
+    advice = [
+        tr("{usable} of this GPU can be used.", locale, usable=format_bytes(usable_bytes)),
+        *([tr(_TIGHT, locale)] if verdict == "tight" else ()),
+        tr(_ROOM, locale) if verdict == "fits" else said(helps, locale),
+    ]
     return tag(
         "div",
         tag("div", tr(title, locale, gpu=gpu), class_="verdict-title"),
         tag("div", amount, class_="verdict-amount"),
-        tag("div", of, gap, advice, class_="verdict-advice"),
+        tag("div", paragraph(advice, locale), class_="verdict-advice"),
         tag("div", corrected, class_="verdict-advice") if estimate.measurements else None,
         class_=f"verdict verdict-{kind}",
         role="status",
@@ -145,14 +145,7 @@ def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
 
 def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
     title = _title(spec, locale)
-    name = tag(
-        "button",
-        title,
-        type="button",
-        class_="link-button",
-        data_pick=spec.id,
-        aria_label=f"{title} ({spec.id})",
-    )
+    name = button(title, "link-button", data_pick=spec.id, aria_label=f"{title} ({spec.id})")
     below: list[Child] = [tag("div", spec.id, class_="subdued")] if spec.id != spec.title else []
     if spec.base_model:
         below.append(
@@ -255,14 +248,14 @@ def model_details(
 def _forms(spec: ModelSpec, locale: str) -> Html | None:
     """What a comparison of its forms has left, folded away: below the form it stands when it is made."""
     table = forms_table(spec.card.get("forms"), locale)
-    return tag("details", tag("summary", tr("Comparison of its forms", locale)), table) if table else None
+    return folded(tr("Comparison of its forms", locale), table) if table else None
 
 
 def _dimensions(dimensions: ModelDimensions | None, locale: str) -> Html | None:
     if dimensions is None:
         return None
     pairs = [(tr(name, locale), f"{getattr(dimensions, key):,}") for key, name in DIMENSION_NAMES.items()]
-    return tag("details", tag("summary", tr("Dimensions", locale)), definition_list(pairs))
+    return folded(tr("Dimensions", locale), definition_list(pairs))
 
 
 def _card(card: Mapping[str, Any], locale: str) -> Html | None:
@@ -270,7 +263,7 @@ def _card(card: Mapping[str, Any], locale: str) -> Html | None:
     if not card:
         return None
     pairs = [(name, value) for name, value in _flat(card) if name != "schema_version"]
-    return tag("details", tag("summary", tr("Card (model.json)", locale)), definition_list(pairs))
+    return folded(tr("Card (model.json)", locale), definition_list(pairs))
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

@@ -10,6 +10,7 @@ from gradio.components.plot import PlotData
 
 from studio.publishing.findings import loss_of
 from studio.reports.markup import Html, tag
+from studio.reports.pieces import button
 from studio.runs.comparison import error_change
 from studio.runs.manager import MOST_LISTED, JobManager
 from studio.runs.oom import ran_out
@@ -71,14 +72,7 @@ def notice_of(status: RunStatus | None, locale: str) -> Html:
     said = " · ".join(
         filter(None, [tr(STATE_NAMES[status.state][0], locale), run_title(status), error_change(status)])
     )
-    ask = tag(
-        "button",
-        tr("Tell me when it ends", locale),
-        type="button",
-        class_="link-button",
-        data_allow=True,
-        hidden=True,
-    )
+    ask = button(tr("Tell me when it ends", locale), "link-button", data_allow=True, hidden=True)
     watched = tag(
         "span", data_run=status.run_id, data_active="yes" if is_active else "no", data_text=said, hidden=True
     )

@@ -8,7 +8,7 @@ from studio.evaluation.capabilities import verdict_of
 from studio.publishing.findings import name_of_check, non_speech_of, unchecked_in
 from studio.reports.evaluation_views import difference, difference_legend
 from studio.reports.markup import Child, Html, table, tag
-from studio.reports.pieces import badge, facts, note, progress_bar
+from studio.reports.pieces import badge, button, facts, folded, note, progress_bar
 from studio.runs.comparison import change_by_metric, error_change
 from studio.runs.disk import LITTLE_SPACE_BYTES
 from studio.runs.status import ACTIVE, JobState, RunStatus
@@ -116,11 +116,9 @@ def history_table(runs: Sequence[RunStatus], count: int, selected: str, locale: 
     ]
     rows = [
         [
-            tag(
-                "button",
+            button(
                 run_title(run),
-                type="button",
-                class_="link-button",
+                "link-button",
                 data_pick=run.run_id,
                 aria_current="true" if run.run_id == selected else None,
             ),
@@ -282,7 +280,7 @@ def _data(status: RunStatus, locale: str) -> Html | None:
         for row in skipped
     ]
     listed = table([tr("Line", locale), tr("Reason", locale)], rows, numeric=[0])
-    return tag("div", tag("p", read, class_="subdued"), tag("details", tag("summary", title), listed))
+    return tag("div", tag("p", read, class_="subdued"), folded(title, listed))
 
 
 def _place(row: Mapping[str, Any]) -> str:
@@ -301,10 +299,8 @@ def samples_table(
     """
     if not rows:
         return Html("")
-    folded = [
-        tag(
-            "details", tag("summary", tr("Evaluation at step {step}", locale, step=step)), _heard(old, locale)
-        )
+    before = [
+        folded(tr("Evaluation at step {step}", locale, step=step), _heard(old, locale))
         for step, old in reversed(earlier[:-1])
     ]
     return tag(
@@ -312,7 +308,7 @@ def samples_table(
         tag("h2", tr("Samples from the last evaluation", locale)),
         difference_legend(locale),
         _heard(rows, locale),
-        folded,
+        before,
     )
 
 

@@ -12,7 +12,7 @@ from gradio.utils import get_upload_folder
 
 from studio.errors import AudioError, ConfigError, StudioError
 from studio.reports.markup import Html, tag
-from studio.reports.pieces import progress_bar
+from studio.reports.pieces import button, progress_bar
 from studio.serving.uploads import UPLOADS_KEPT_SECONDS, VOICES
 from studio.serving.waiting import Line
 from studio.settings import ASSETS
@@ -280,9 +280,7 @@ def _doing(step: ExportStep, locale: str) -> str:
 def live_view(locale: str, heard: Transcript | None = None) -> Html:
     """The button, the hint beside it, and the text: that of `heard`, or room for one."""
     words = {f"data_{name}": tr(text, locale) for name, text in _WORDS.items()}
-    button = tag(
-        "button", words["data_begin"], type="button", class_="studio-button live-toggle", data_live="toggle"
-    )
+    toggle = button(words["data_begin"], "studio-button live-toggle", data_live="toggle")
     hint = tr("Press the button and speak: grey words may still change, and any once you press Stop.", locale)
     if heard is not None:
         hint = words["data_heard"].replace("0", str(round(heard.duration_seconds)))
@@ -295,4 +293,4 @@ def live_view(locale: str, heard: Transcript | None = None) -> Html:
         aria_live="polite",
     )
     status = tag("span", hint, data_live="status", role="status", class_="subdued")
-    return tag("div", tag("div", button, status, class_="live-bar"), text, data_live="words", **words)
+    return tag("div", tag("div", toggle, status, class_="live-bar"), text, data_live="words", **words)
