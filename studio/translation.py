@@ -58,7 +58,7 @@ def _said(value: object, locale: str) -> object:
     if isinstance(value, Message):
         return said(value, locale)
     if isinstance(value, Joined):
-        return tr(N_(", "), locale).join(str(_said(item, locale)) for item in value.items)
+        return tr(", ", locale).join(str(_said(item, locale)) for item in value.items)
     return value
 
 

@@ -53,7 +53,7 @@ def rates_table(models: Sequence[Mapping[str, Any]], locale: str, metric: str) -
     ]
     has_figure = any(row.get("non_speech") for row in models)
     if has_figure:
-        headers += [tr(N_("Hallucinated (words/h)"), locale), tr(N_("Loops"), locale)]
+        headers += [tr("Hallucinated (words/h)", locale), tr("Loops", locale)]
     best = min((row[counted] for row in models), default=None)
     rows: list[list[Child]] = [
         [
@@ -320,8 +320,8 @@ def _sure(confidence: float, locale: str) -> Html | None:
     """How sure the model was of a text, if that is known."""
     if math.isnan(confidence):
         return None
-    about = tr(N_("Geometric mean of the probabilities of its tokens"), locale)
-    told = tr(N_("{share} sure"), locale, share=format_percent(confidence))
+    about = tr("Geometric mean of the probabilities of its tokens", locale)
+    told = tr("{share} sure", locale, share=format_percent(confidence))
     return tag("span", told, class_="clip-rate", title=about)
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from studio.registry.languages import LANGUAGES
 from studio.registry.listing import few_languages
 from studio.registry.spec import ModelSpec
-from studio.translation import DEFAULT_LOCALE, N_, tr
+from studio.translation import DEFAULT_LOCALE, tr
 
 _BABEL_LOCALES = {"zh-CN": "zh-Hans", "zh-TW": "zh-Hant"}
 """What Babel calls a language of the page, where that is not the same."""
@@ -22,12 +22,12 @@ def language_name(code: str, locale: str) -> str:
 def languages_of(spec: ModelSpec, locale: str) -> str:
     """What a model hears: by name where it knows a few, or was tuned to some."""
     if not spec.is_multilingual:
-        return tr(N_("English only"), locale)
+        return tr("English only", locale)
     if few := few_languages(spec):
         return _in_a_row(few, locale)
     if spec.languages:
-        return tr(N_("many, tuned to {names}"), locale, names=_in_a_row(spec.languages, locale))
-    return tr(N_("many"), locale)
+        return tr("many, tuned to {names}", locale, names=_in_a_row(spec.languages, locale))
+    return tr("many", locale)
 
 
 def language_choices(locale: str) -> list[tuple[str, str]]:
@@ -38,7 +38,7 @@ def language_choices(locale: str) -> list[tuple[str, str]]:
 
 
 def _in_a_row(codes: Iterable[str], locale: str) -> str:
-    return tr(N_(", "), locale).join(language_name(code, locale) for code in codes)
+    return tr(", ", locale).join(language_name(code, locale) for code in codes)
 
 
 @cache

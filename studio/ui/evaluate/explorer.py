@@ -432,8 +432,8 @@ def _pages(page: int, count: int, locale: str) -> Child:
     text = tr("Page {page} of {pages}", locale, page=page + 1, pages=last + 1)
     return tag(
         "span",
-        asking(tr(N_("Previous page"), locale), {"page": page - 1}, disabled=page == 0),
+        asking(tr("Previous page", locale), {"page": page - 1}, disabled=page == 0),
         text,
-        asking(tr(N_("Next page"), locale), {"page": page + 1}, disabled=page == last),
+        asking(tr("Next page", locale), {"page": page + 1}, disabled=page == last),
         class_="pages",
     )

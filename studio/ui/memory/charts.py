@@ -10,7 +10,7 @@ from math import floor, log2, log10
 
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import GREY, TEAL
-from studio.translation import N_, tr
+from studio.translation import tr
 from studio.ui.shared.charts import PART_COLOURS
 from studio.units import GIB
 
@@ -51,7 +51,7 @@ def parts_chart(
     ]
     ticks = [_upright(tick / reach, f"{tick:g}") for tick in _ticks(reach)]
     area = tag("div", ticks, tag("div", segments, class_="plot-bar"), lines, class_="plot-area")
-    below = tag("div", tr(N_("GiB of GPU memory; on top: sizes of GPUs"), locale))
+    below = tag("div", tr("GiB of GPU memory; on top: sizes of GPUs", locale))
     return tag("figure", area, below, tag("ul", legend), **_drawing("plot", "; ".join(amounts)))
 
 

@@ -95,7 +95,7 @@ def models_view(models: Sequence[ModelFit], chosen: str, locale: str) -> Html:
         bits = (
             ""
             if plan.quantization == "none"
-            else tr(N_(", "), locale) + tr(QUANTIZATIONS[plan.quantization], locale)
+            else tr(", ", locale) + tr(QUANTIZATIONS[plan.quantization], locale)
         )
         name: Child = tag("b", row.title) if row.base_model == chosen else row.title
         mark = (

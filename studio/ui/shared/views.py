@@ -128,17 +128,8 @@ def memory_table(parts: Mapping[str, int], formulas: Mapping[str, Message], loca
 
 def models_table(specs: Sequence[ModelSpec], locale: str) -> Html:
     """All models; the name of each is a button that selects it."""
-    headers = [
-        tr(text, locale)
-        for text in (
-            N_("Model"),
-            N_("Kind"),
-            N_("Source"),
-            N_("Size on disk"),
-            N_("Errors"),
-            N_("Created"),
-        )
-    ]
+    columns = (N_("Model"), N_("Kind"), N_("Source"), N_("Size on disk"), N_("Errors"), N_("Created"))
+    headers = [tr(text, locale) for text in columns]
     rows = [_model_row(spec, locale) for spec in specs]
     return table(headers, rows, numeric=[3, 4], class_="models-table stacked")
 
@@ -177,7 +168,7 @@ def _title(spec: ModelSpec, locale: str) -> str:
 def known_name(model: str | None, locale: str) -> str:
     """What the model of an id is called, as far as that is known without the others; empty of none."""
     if model == DEMO_ID:
-        return tr(N_("Demo model"), locale)
+        return tr("Demo model", locale)
     released = find_released(model or "")
     # Of what else a released model answers to, a model of one's own may have the name.
     return released.title if released and released.id == model else model or ""

@@ -92,7 +92,7 @@ def _check(
         work=lambda report, should_stop: check(
             question, services, on_progress=lambda *step: report(step), should_stop=should_stop
         ),
-        begun=progress_bar(None, tr(N_("Reading the data"), locale)),
+        begun=progress_bar(None, tr("Reading the data", locale)),
         show=show,
         finish=lambda answer, was_stopped: _whole(answer, was_stopped, locale),
         others=4,

@@ -11,7 +11,7 @@ from studio.runs.comparison import best_rates, differing_options, require_severa
 from studio.runs.manager import MOST_LISTED
 from studio.runs.status import RunStatus
 from studio.services import Services
-from studio.translation import N_, tr
+from studio.translation import tr
 from studio.ui.shared.charts import runs_chart
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED
@@ -52,14 +52,14 @@ def comparison_table(runs: Sequence[RunStatus], locale: str) -> Html:
     """A column a run: what came out, then the options that differ."""
     rates = [best_rates(run) for run in runs]
     rows: list[list[Child]] = [
-        [tr(N_("WER (words)"), locale), *[_percent(wer) for wer, _cer in rates]],
-        [tr(N_("CER (characters)"), locale), *[_percent(cer) for _wer, cer in rates]],
-        [tr(N_("Step"), locale), *[str(run.step) for run in runs]],
+        [tr("WER (words)", locale), *[_percent(wer) for wer, _cer in rates]],
+        [tr("CER (characters)", locale), *[_percent(cer) for _wer, cer in rates]],
+        [tr("Step", locale), *[str(run.step) for run in runs]],
     ]
     for name, values in differing_options(runs).items():
         label = [tr(FIELDS[name].metadata["label"], locale), " ", tag("span", name, class_="subdued")]
         rows.append([label, *[_shown(value) for value in values]])
-    return table([tr(N_("Option"), locale), *map(run_title, runs)], rows, class_="runs-compared stacked")
+    return table([tr("Option", locale), *map(run_title, runs)], rows, class_="runs-compared stacked")
 
 
 def _named(run: RunStatus) -> str:

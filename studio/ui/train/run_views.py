@@ -47,7 +47,7 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
             ]
         )
     for unchecked in left:
-        rows.append([said(unchecked, locale), "", "", badge(tr(N_("not checked"), locale), "plain")])
+        rows.append([said(unchecked, locale), "", "", badge(tr("not checked", locale), "plain")])
     headers = [tr(text, locale) for text in (N_("Capability check"), N_("Base"), N_("Tuned"), N_("State"))]
     checked = table(headers, rows, numeric=[1, 2], class_="capabilities stacked")
     figure = non_speech_of(found)

@@ -14,7 +14,7 @@ from studio.reports.pieces import note, progress_bar
 from studio.runs.confinement import require_room
 from studio.serving.waiting import Line
 from studio.settings import Settings
-from studio.translation import N_, paragraph, said, tr
+from studio.translation import paragraph, said, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
@@ -75,7 +75,7 @@ def _taking(files: list[Path], settings: Settings, locale: str) -> Task[tuple[in
     def show(step: tuple[int, int]) -> list[Any]:
         """A bar of the bytes."""
         done, total = map(format_bytes, step)
-        text = tr(N_("Unpacking: {done} of {total}"), locale, done=done, total=total)
+        text = tr("Unpacking: {done} of {total}", locale, done=done, total=total)
         return [progress_bar(step[0] / max(1, step[1]), text)]
 
     def finish(added: Added | None, _was_stopped: bool) -> list[Any]:
@@ -93,7 +93,7 @@ def _taking(files: list[Path], settings: Settings, locale: str) -> Task[tuple[in
             on_progress=lambda *step: report(step),
             should_stop=should_stop,
         ),
-        begun=progress_bar(0.0, tr(N_("Reading the files"), locale)),
+        begun=progress_bar(0.0, tr("Reading the files", locale)),
         show=show,
         finish=finish,
         others=2,
