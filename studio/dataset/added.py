@@ -27,7 +27,7 @@ from studio.dataset.sequences import IN_MEMORY
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import require_free_space, storage_errors, user_path
 from studio.messages import Message
-from studio.options.sources import LIST_ENDINGS
+from studio.options.sources import LIST_ENDINGS, checked_name
 from studio.settings import Settings
 from studio.units import MIB, format_bytes
 
@@ -48,7 +48,6 @@ _IS_UTF8, _IS_ENCRYPTED = 0x800, 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
 """What zipfile raises of bytes that make no sense."""
-_NAME = re.compile(r"\w[\w .-]{0,59}")
 
 
 @dataclass(frozen=True)
@@ -306,11 +305,7 @@ def _damage(name: str) -> Iterator[None]:
 def _folder(root: Path, name: str, files: Sequence[Path]) -> Path:
     """A folder that is not there yet: of that name, or called as the zip, or the list, or the first file."""
     if name:
-        if not _NAME.fullmatch(name) or name.endswith("."):
-            raise ConfigError(
-                "{name!r} cannot be the name of a data set: use at most 60 letters, digits, spaces, - and _.",
-                name=name[:80],
-            )
+        name = checked_name(name)
         if (root / name).exists():
             raise ConfigError("There is a data set {name} already: choose another name.", name=name)
         return root / name

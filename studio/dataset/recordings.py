@@ -5,7 +5,6 @@ which `read_manifest` reads. What is there is the only record: whoever comes bac
 """
 
 import json
-import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from studio.dataset.audio import save_pcm
 from studio.errors import AudioError, ConfigError
 from studio.files import read_json, read_json_lines, storage_errors, write_json, write_text
+from studio.options.sources import checked_name
 
 SCHEMA_VERSION = 1
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.3, 30.0
@@ -31,7 +31,6 @@ _MARGIN_SECONDS = 0.25
 """Kept on both sides of what was read: it begins and ends softly."""
 _MOST_SENTENCES = 10_000
 _LONGEST_SENTENCE = 500
-_NAME = re.compile(r"\w[\w .-]{0,59}")
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def begin_session(root: Path, name: str, text: str, language: str = "auto", spea
             is in another language or of another speaker.
         StorageError: if the folder cannot be written.
     """
-    name = _checked(name)
+    name = checked_name(name)
     language, speaker = language.strip() or "auto", speaker.strip()
     sentences = tuple(line.strip() for line in text.splitlines() if line.strip())
     if not sentences:
@@ -133,7 +132,7 @@ def open_session(root: Path, name: str) -> Session:
     Raises:
         ConfigError: if there is none of that name, or its file is broken.
     """
-    folder = root / _checked(name)
+    folder = root / checked_name(name)
     try:
         values = read_json(folder / "session.json")
         sentences = tuple(str(sentence) for sentence in values["sentences"])
@@ -260,18 +259,3 @@ def _row(session: Session, number: int, seconds: float) -> dict[str, Any]:
 
 def _clip_name(number: int) -> str:
     return f"{number + 1:05d}.flac"
-
-
-def _checked(name: str) -> str:
-    """The name, if it can be a folder's.
-
-    Raises:
-        ConfigError: if it cannot.
-    """
-    name = name.strip()
-    if not _NAME.fullmatch(name) or name.endswith("."):
-        raise ConfigError(
-            "{name!r} cannot be the name of a list: use letters, digits, spaces, - and _, at most 60.",
-            name=name[:80],
-        )
-    return name

@@ -24,6 +24,22 @@ _FILE_ENDINGS = (*LIST_ENDINGS, ".gz", PARQUET_ENDING, *TAR_ENDINGS)
 _DATASET = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?(:[\w.-]*)?(:[\w.+-]*)?")
 _SPLITS = re.compile(r"(.+)::(\w[\w.-]*(?:\+\w[\w.-]*)*)")
 """A folder and its splits: words, which never lead out of it."""
+_NAME = re.compile(r"\w[\w .-]{0,59}")
+
+
+def checked_name(name: str) -> str:
+    """The name of a folder of clips that is made here.
+
+    Raises:
+        ConfigError: if it cannot be called so.
+    """
+    name = name.strip()
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        raise ConfigError(
+            "{name!r} cannot be the name of a folder: use at most 60 letters, digits, spaces, - and _.",
+            name=name[:80],
+        )
+    return name
 
 
 def sources_of(text: str) -> list[str]:
