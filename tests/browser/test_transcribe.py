@@ -43,7 +43,9 @@ AT_ONCE = """() => new MutationObserver((_, observer) => {
 }).observe(document.body, {childList: true, subtree: true})"""
 
 
-def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(open_page: OpenPage) -> None:
+def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
     page = open_page("playground")
     expect(page.locator("#transcribe-status")).to_contain_text("The transcript will appear here")
     page.evaluate(AT_ONCE)
@@ -126,6 +128,19 @@ def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(open_page:
     page.get_by_role("button", name="Correct the text").click()
     expect(corrections).to_have_value("set a timer for ten minutes")
     done_correcting(page)
+    expect(text).to_have_value("set a timer for ten minutes")
+
+    # What cannot be heard takes nothing away, and it is said whose text that is.
+    status, empty = page.locator("#transcribe-status"), tmp_path / "empty.wav"
+    empty.touch()
+    page.get_by_role("button", name="Clear", exact=True).click()
+    page.locator("#transcribe-start").click()
+    expect(status).to_contain_text(
+        re.compile("There is no recording yet.*What is shown is from before", re.S)
+    )
+    page.locator("#transcribe-audio input[type=file]").set_input_files(empty)
+    page.locator("#transcribe-start").click()
+    expect(status).to_contain_text(re.compile("empty.wav.*What is shown is from before", re.S))
     expect(text).to_have_value("set a timer for ten minutes")
 
     # What was corrected stays when the studio does not take it.
@@ -329,6 +344,10 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
         page.locator("#many-download").get_by_role("link", name="ZIP").click()
     with zipfile.ZipFile(got.value.path()) as archive:
         assert "srt/long.srt" in archive.namelist() and "vtt/kitchen-light.vtt" in archive.namelist()
+    page.locator("#many-files").get_by_role("button", name="Clear", exact=True).click()
+    page.locator("#many-start").click()
+    expect(status).to_contain_text(re.compile("no recordings yet.*What is shown is from before", re.S))
+    expect(rows.nth(0)).to_contain_text("kitchen light")
 
 
 def test_the_sound_of_a_video_is_transcribed_and_what_is_neither_is_refused(

@@ -359,7 +359,7 @@ def _wire_opening(
     """An evaluation that was saved is looked into again; nothing is heard anew."""
     outputs = results.all()
 
-    def opened(request: gr.Request, path: str) -> Task[Any, _Found]:
+    def opened(request: gr.Request, path: str, before: Explorer | None) -> Task[Any, _Found]:
         """The evaluation of an uploaded file. It names recordings, which on a Space may be anybody's."""
         own, locale = settings_for(settings, request), request_locale(request)
         if own.on_spaces:
@@ -372,12 +372,15 @@ def _wire_opening(
             begun=progress_bar(None, tr("Reading the files", locale)),
             finish=lambda found, was_stopped: _whole(found, was_stopped, locale),
             others=len(outputs) - 1,
+            back=list if before else None,
             path=Path(path),
         )
 
     into_view = "() => document.getElementById('evaluate-status').scrollIntoView({block: 'nearest'})"
     saved.upload(None, js=into_view, **QUIET)
-    saved.upload(**tasks.handler(opened, outputs, {"path": saved}), **QUIET)
+    saved.upload(
+        **tasks.handler(opened, outputs, {"path": saved, "before": results.explorer.explorer}), **QUIET
+    )
 
 
 # ---------------------------------------------------------------------- the corrected list

@@ -72,7 +72,7 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
     """`show` is the handler that then shows the model with what was measured, and its outputs."""
     tasks = Tasks(Line(at_once=1))
 
-    def compare(request: gr.Request, model: str | None, is_filled: bool, **values: Any) -> Task[Any, Forms]:
+    def compare(request: gr.Request, model: str | None, before: bool, **values: Any) -> Task[Any, Forms]:
         """The comparison that the form asks for, if who asks may have the model heard on the data."""
         own = settings_for(services.settings, request)
         require_own_models(own)
@@ -86,12 +86,12 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
         )
-        return _comparison(services, asked, request_locale(request), is_filled=is_filled)
+        return _comparison(services, asked, request_locale(request), is_filled=before)
 
     follow_languages(parts.form["language"], parts.section.expand)
     handler, outputs = show
     shown = [parts.status, parts.table, parts.is_filled]
-    work = tasks.handler(compare, shown, {"model": choice, "is_filled": parts.is_filled, **parts.form})
+    work = tasks.handler(compare, shown, {"model": choice, "before": parts.is_filled, **parts.form})
     done = wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
     done.success(handler, choice, outputs, **QUIET, **UNCHECKED)
 

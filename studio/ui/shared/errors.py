@@ -17,13 +17,15 @@ from gradio.blocks import Block
 from studio.errors import StudioError
 from studio.files import in_unicode
 from studio.messages import Message
-from studio.reports.markup import Html
+from studio.reports.markup import Html, join
 from studio.reports.pieces import note
 from studio.serving.refusals import BUG
 from studio.settings import Settings
-from studio.translation import paragraph, said, tr
+from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.access import without_places
 from studio.ui.shared.i18n import label_of, request_locale
+
+FROM_BEFORE = N_("What is shown is from before.")
 
 
 def shows_errors(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +62,8 @@ def told_in(
     """`fn` and `outputs` of an event whose errors stand in `place` until its next answer; everything else on
     the page stays as it is then.
 
-    `place` may be one of the `outputs`. An option that is a field of `form` is called by its label. Works for
+    `place` may be one of the `outputs`. An option that is a field of `form` is called by its label. If the
+    handler is given something as `before`, that stands below from an earlier time, which is said. Works for
     functions and asynchronous generators.
     """
     shown = [*outputs] if place in outputs else [*outputs, place]
@@ -164,7 +167,9 @@ class _Answers:
 
     def _told(self, error: StudioError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         locale = _locale(args, kwargs)
-        return self._only(gr.update(value=refusal(error, self.fields, locale), visible=True))
+        stays = note(tr(FROM_BEFORE, locale), "warning") if kwargs.get("before") else None
+        told = join([refusal(error, self.fields, locale), stays])
+        return self._only(gr.update(value=told, visible=True))
 
     def _only(self, value: Any) -> Any:
         return self._values([value if index == self.at else gr.skip() for index in range(self.count)])

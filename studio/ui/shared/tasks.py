@@ -25,8 +25,8 @@ from studio.serving.waiting import MOST_OF_A_VISITOR, Line, too_many
 from studio.serving.work import Report, Result, ShouldStop, Worked, named
 from studio.transcription.engine import OnStep
 from studio.transcription.model_cache import ModelCache
-from studio.translation import said, tr
-from studio.ui.shared.errors import told_in
+from studio.translation import paragraph, said, tr
+from studio.ui.shared.errors import FROM_BEFORE, told_in
 from studio.ui.shared.i18n import request_locale
 from studio.units import duration_message
 
@@ -81,7 +81,8 @@ class Tasks:
         self, make: Callable[..., Task[Any, Any]], outputs: Sequence[Block], form: Mapping[str, Block]
     ) -> dict[str, Any]:
         """Function, inputs and outputs of a button's click: `make(request, **values)` gives the task of the
-        form's values, and the first of the outputs is the status, where errors stand, too.
+        form's values, and the first of the outputs is the status, where errors stand, too. Of these values
+        `before` is what there is from an earlier time, if something is.
         """
 
         async def handle(request: gr.Request, **values: Any) -> AsyncIterator[Shown]:
@@ -153,7 +154,7 @@ class Tasks:
                 elif shown := _shown(task, report, locale):
                     yield whole(join([told, shown[0]]), *shown[1:])
             if should_stop() and task.back:
-                cancelled = tr("Cancelled. What is shown is from before.", locale)
+                cancelled = paragraph([tr("Cancelled.", locale), tr(FROM_BEFORE, locale)], locale)
                 yield whole(note(cancelled, "warning"), *task.back())
             else:
                 yield whole(*task.finish(work.result, should_stop()))

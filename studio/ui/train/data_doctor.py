@@ -55,7 +55,7 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
     tasks = Tasks(Line(at_once=1))
 
     def checked(
-        request: gr.Request, transcribe: float | None, is_filled: bool, **values: Any
+        request: gr.Request, transcribe: float | None, before: bool, **values: Any
     ) -> Task[Any, CheckAnswer]:
         """The check that the form asks for."""
         own = services_for(services, request)
@@ -64,9 +64,9 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         asked = {name: values[name] for name in _ASKED}
         rows = most_rows(own.settings, 0)
         question = CheckQuestion(transcribe=whole_number("transcribe", transcribe), max_rows=rows, **asked)
-        return _check(own, question, request_locale(request), is_filled=is_filled)
+        return _check(own, question, request_locale(request), is_filled=before)
 
-    asked = {"transcribe": transcribe, "is_filled": is_filled, **{name: form[name] for name in _ASKED}}
+    asked = {"transcribe": transcribe, "before": is_filled, **{name: form[name] for name in _ASKED}}
     work = tasks.handler(checked, [status, durations, lengths, found, is_filled], asked)
     wire_work([start.click], stop, tasks.stops, status, **work, **QUIET)
 

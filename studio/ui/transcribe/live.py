@@ -179,15 +179,15 @@ def _wire_again(
     """The sound is heard again as a whole, as a file would be; its text takes the place of the live one."""
 
     def task_of(
-        request: gr.Request, spoken: Spoken | None, model: str, **values: str
+        request: gr.Request, before: Spoken | None, model: str, **values: str
     ) -> Task[Progress, Transcript]:
         """The hearing of what was spoken, with what the form says now."""
         locale = request_locale(request)
-        if spoken is None or spoken.sound is None or not spoken.sound.is_file():
+        if before is None or before.sound is None or not before.sound.is_file():
             raise AudioError("The sound is not kept any more: press Start and speak again.")
         if not model:
             raise ConfigError(NO_MODEL)
-        path = spoken.sound
+        path = before.sound
         options, choice = chosen(values)
         options, pace = replace(options, timestamps="word"), Pace(time.monotonic())
 
@@ -198,7 +198,7 @@ def _wire_again(
 
         def finish(found: Transcript, _was_stopped: bool) -> list[Any]:
             """The text in place of the live one."""
-            heard = replace(spoken, transcript=found)
+            heard = replace(before, transcript=found)
             return ["", live_view(locale, found), _files(found, locale), heard]
 
         return Task(
@@ -213,7 +213,7 @@ def _wire_again(
             engines=engines,
         )
 
-    inputs = {"spoken": shown.spoken, **form}
+    inputs = {"before": shown.spoken, **form}
     work = tasks.handler(task_of, [shown.status, shown.view, shown.downloads, shown.spoken], inputs)
     wire_work([again.click], cancel, tasks.stops, shown.status, **work, **QUIET)
 

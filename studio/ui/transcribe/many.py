@@ -12,7 +12,7 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.dataset.audio import SOUND_FILES
-from studio.errors import AudioError, ConfigError
+from studio.errors import AudioError, ConfigError, StudioError
 from studio.files import user_path
 from studio.registry.store import ModelRegistry
 from studio.reports.markup import Child, Html, join, table, tag
@@ -151,7 +151,8 @@ def build_many(
 
     Returns what the server holds of it.
     """
-    form: dict[str, Block] = {"model": model}
+    kept = gr.State(None, time_to_live=SHOWN_SECONDS)
+    form: dict[str, Block] = {"model": model, "before": kept}
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             _file_fields(form, is_public=settings.is_public)
@@ -170,7 +171,6 @@ def build_many(
             )
             download = gr.HTML(elem_id="many-download")
             table = gr.HTML(elem_id="many-table")
-            kept = gr.State(None, time_to_live=SHOWN_SECONDS)
     studio = _Studio(settings, registry, engines, Tasks(line))
 
     async def hear(request: gr.Request, **values: Any) -> AsyncIterator[list[Any]]:
@@ -225,6 +225,7 @@ async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request
     """Hears what has no result yet, some recordings at a time, and between them lets others have a turn."""
     layout = CaptionLayout(*(values.pop(name) for name in LAYOUT_BOUNDS))
     files, place, model = values.pop("files") or [], values.pop("place").strip(), values.pop("model")
+    last: _Heard | None = values.pop("before")
     options, choice = chosen(values)
     locale, visitor = request_locale(request), str(request.session_hash)
     event = studio.tasks.stops.begin(visitor)
@@ -250,6 +251,9 @@ async def _hear_all(studio: _Studio, values: dict[str, Any], request: gr.Request
                 break
         heard = _Heard(batch, before, event.is_set(), layout)
         yield [*_shown(heard, locale), heard]
+    except StudioError:  # nothing is at work, and what was heard now is there again at the next start
+        yield [gr.skip(), *(_shown(last, locale)[1:] if last else ["", ""]), gr.skip()]
+        raise
     finally:
         studio.tasks.stops.end(visitor, event)
 

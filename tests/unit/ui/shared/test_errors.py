@@ -42,6 +42,19 @@ def test_an_error_stands_in_its_place_and_is_gone_with_the_next_answer(page: Any
     assert answered["fn"]() == ["whole", ""]
 
 
+def test_an_error_says_that_what_stands_below_is_from_an_earlier_time(page: Any) -> None:
+    place, text, epochs = page
+
+    def refuse_again(request: gr.Request, before: str | None) -> str:
+        return refuse(request)
+
+    refused = told_in(place, refuse_again, [text], {"num_train_epochs": epochs})["fn"]
+    *_, told = refused(Visit(), before="a transcript")
+    assert told["value"].endswith("What is shown is from before.</div>")
+    *_, told = refused(Visit(), before=None)
+    assert "from before" not in told["value"]
+
+
 def test_a_place_among_the_outputs_is_filled_by_the_handler_itself(page: Any) -> None:
     place, text, _epochs = page
     answered = told_in(place, lambda: ["status", "whole"], [place, text])
