@@ -16,13 +16,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
+from unicodedata import normalize
 
 from filelock import FileLock, Timeout
 
+from studio.dataset.columns import Wanted, columns_of
+from studio.dataset.delimited import Row
+from studio.dataset.formats.known import read_list
 from studio.dataset.manifest import read_manifest
+from studio.dataset.rows import audio_of
 from studio.dataset.sequences import IN_MEMORY
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import require_free_space, storage_errors, user_path
@@ -48,6 +53,7 @@ _IS_UTF8, _IS_ENCRYPTED = 0x800, 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
 """What zipfile raises of bytes that make no sense."""
+_SOUNDS = Wanted(needs_text=False)
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,7 @@ def add_data(
             folder = _folder(root, name, files)
             aside = stack.enter_context(_aside(root / _COMING))
             size_bytes = _write_all(coming, aside, total, on_progress, should_stop)
+            _put_where_named(aside)
         except _StoppedError:
             return None
         with storage_errors(folder):
@@ -371,6 +378,32 @@ def _write_all(
                 if should_stop():
                     raise _StoppedError
     return done
+
+
+def _put_where_named(folder: Path) -> None:
+    """Browsers send files without their folders: one that the lists name in a folder goes there, if they name
+    no other of its name."""
+    loose = {normalize("NFC", path.name): path for path in folder.iterdir() if path.is_file()}
+    lists = [path for path in loose.values() if path.suffix.lower() in LIST_ENDINGS]
+    named: dict[str, set[PurePosixPath]] = {}
+    for row in chain.from_iterable(map(_rows, lists if len(lists) < len(loose) else [])):
+        with suppress(StudioError):
+            audio, _start, _end = audio_of(row.values, columns_of(tuple(row.values), _SOUNDS))
+            place = PurePosixPath(audio.replace("\\", "/"))
+            if normalize("NFC", place.name) in loose:
+                named.setdefault(normalize("NFC", place.name), set()).add(place)
+    for name, places in named.items():
+        with suppress(StudioError, OSError):  # it leads elsewhere, or a file stands where the folder would be
+            place = _place(str(places.pop()), name)
+            if not places and not (folder / place).exists():
+                (folder / place).parent.mkdir(parents=True, exist_ok=True)
+                loose[name].rename(folder / place)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """Those of a list, as far as it can be read."""
+    with suppress(StudioError):
+        yield from read_list(path, _SOUNDS).rows
 
 
 def _new_file(folder: Path, place: PurePosixPath) -> IO[bytes]:

@@ -44,7 +44,7 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
         if row.error:
             raise row.error
         columns = columns_of(tuple(row.values), wanted)
-        audio, start, end = _audio_of(row.values, columns)
+        audio, start, end = audio_of(row.values, columns)
         path, size_bytes = _find(audio, folders, wanted.within)
         duration = number_of(columns.get(row.values, "duration"), "duration")
         start, end, duration = _clip_times(path, size_bytes, start, end, duration)
@@ -73,7 +73,12 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
         return RowProblem(row.line, error.message(), audio, source=wanted.part)
 
 
-def _audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | None, float | None]:
+def audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | None, float | None]:
+    """The file that a row names, and when its clip begins and ends, in seconds.
+
+    Raises:
+        ManifestError: if it names none.
+    """
     audio = columns.get(row, "audio")
     start, end = columns.get(row, "start"), columns.get(row, "end")
     if isinstance(audio, Mapping):
