@@ -129,13 +129,13 @@ def _summary(answer: CheckAnswer) -> str:
             "(--base_model has them counted)"
         )
     for problem in report.problems[:_SHOWN]:
-        lines.append(f"line {problem.place}: {problem.reason}")
+        lines.append(f"{problem.place}: {problem.reason}")
     if len(report.problems) > _SHOWN:
         lines.append(f"… and {len(report.problems) - _SHOWN} more: --quarantine or --json has all of them.")
     for label in answer.labels[:_SHOWN_LABELS]:
         rate = format_percent(label.error_rate)
         place = place_of(label.line, label.source)
-        lines.append(f"line {place}: {rate} of {label.text!r} differs from {label.heard!r}")
+        lines.append(f"{place}: {rate} of {label.text!r} differs from {label.heard!r}")
     for before, after in answer.examples:
         lines.append(f"{before!r} is taught as {after!r}")
     return "\n".join(lines)

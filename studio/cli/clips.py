@@ -82,7 +82,7 @@ class ListedClips:
         lines = [told if self.found == len(self.places) else f"{told}, {len(self.places):,} are listed"]
         for place in self.places:
             clip = explorer.clips[place]
-            about = (clip.audio_path, f"line {clip.place}", f"{clip.duration_seconds:.1f} s")
+            about = (clip.audio_path, str(clip.place), f"{clip.duration_seconds:.1f} s")
             lines += ["", "# " + " · ".join(filter(None, (*about, clip.speaker, clip.language)))]
             lines.append(f"  {clip.reference or '(no speech)'}")
             for model, texts in enumerate(explorer.texts):

@@ -203,7 +203,7 @@ def _check_split(given: argparse.Namespace) -> None:
 def _say_left_out(problems: Sequence[RowProblem], has_all: bool) -> None:
     """Rows of the test set that could not be used, and why: what is counted is without them."""
     for row in problems[:_LEFT_OUT_SHOWN]:
-        say(f"Left out: line {row.place}: {row.reason}")
+        say(f"Left out: {row.place}: {row.reason}")
     if more := len(problems[_LEFT_OUT_SHOWN:]):
         say(f"Left out: {more:,} more; {'the file' if has_all else '--output_file FILE.json'} names all.")
 

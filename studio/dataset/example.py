@@ -57,14 +57,14 @@ class Example:
     """The manifest, where there are several."""
 
     @property
-    def place(self) -> str:
+    def place(self) -> Message:
         """Its line; where there are several manifests, with the name of its own."""
         return place_of(self.line, self.source)
 
 
-def place_of(line: int, source: str) -> str:
-    """A line as it is shown to people: `3`; with the manifest's name, if that is given, `3 (a.csv)`."""
-    return f"{line} ({source})" if source else str(line)
+def place_of(line: int, source: str) -> Message:
+    """A line, as people read of it: `line 3`, or `line 3 of a.csv` where the manifest's name is given."""
+    return Message("line {line} of {list}" if source else "line {line}", line=line, list=source)
 
 
 def spread(rows: Sequence[Example], most: int) -> list[Example]:
@@ -107,7 +107,7 @@ class RowProblem:
         return cls(example.line, error.message(), str(example.audio_path), source=example.source)
 
     @property
-    def place(self) -> str:
+    def place(self) -> Message:
         """As that of a clip."""
         return place_of(self.line, self.source)
 

@@ -81,11 +81,11 @@ class RowChecks:
         same_sound = self._by_sound.get(heard.fingerprint)
         same_text = self._by_text.get(_text_key(example, heard))
         if same_sound is not None:
-            template = "The clip is in the test data, too (line {line} there)."
-            self._warn(self._examples[same_sound], "leakage", template, line=example.place)
+            template = "The clip is in the test data, too ({place} there)."
+            self._warn(self._examples[same_sound], "leakage", template, place=example.place)
         elif same_text is not None:
-            template = "A clip of this text and length is in the test data, too (line {line} there)."
-            self._warn(self._examples[same_text], "leakage", template, line=example.place)
+            template = "A clip of this text and length is in the test data, too ({place} there)."
+            self._warn(self._examples[same_text], "leakage", template, place=example.place)
 
     def _look_for_a_copy(self, place: int, example: Example, heard: ClipLevels) -> None:
         same_sound = self._by_sound.setdefault(heard.fingerprint, place)
@@ -95,14 +95,14 @@ class RowChecks:
         if same_sound != place:
             first = self._examples[same_sound]
             template = (
-                "The clip and its text are the same as in line {line}."
+                "The clip and its text are the same as in {place}."
                 if first.text == example.text
-                else "The clip is the same as in line {line}, but with another text."
+                else "The clip is the same as in {place}, but with another text."
             )
-            self._warn(example, "duplicate", template, line=first.place)
+            self._warn(example, "duplicate", template, place=first.place)
         elif same_text != place:
-            template = "The text and the length to the millisecond are the same as in line {line}."
-            self._warn(example, "duplicate", template, line=self._examples[same_text].place)
+            template = "The text and the length to the millisecond are the same as in {place}."
+            self._warn(example, "duplicate", template, place=self._examples[same_text].place)
 
     def _label_of(self, example: Example) -> int | RowProblem:
         """How long the label is, or why there is none that a model could take."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example, Manifest, RowProblem, in_order
+from studio.dataset.example import Example, Manifest, RowProblem, in_order, place_of
 from studio.dataset.manifest import read_manifest
 from studio.dataset.shared import digest_of
 from studio.errors import ConfigError, DataError, ManifestError
@@ -253,9 +253,9 @@ def _spoken(
 
 def _none_usable(source: str, first: RowProblem) -> ManifestError:
     return ManifestError(
-        "Not one clip of {source} can be used; the first problem, in line {line}: {reason}",
+        "Not one clip of {source} can be used; the first problem, in {place}: {reason}",
         source=source,
-        line=first.place,
+        place=first.place,
         reason=first.reason,
     )
 
@@ -283,11 +283,10 @@ def _require_languages(
     for clip, language in zip(clips, languages, strict=True):
         if language not in (AUTO, "en"):
             raise ConfigError(
-                "{model} knows English only, and line {line} of {source} is to be heard as {language}: leave "
-                "out this model, or choose multilingual ones.",
+                "{model} knows English only, and {place} is to be heard as {language}: leave out this model, "
+                "or choose multilingual ones.",
                 model=model.id,
-                line=clip.place,
-                source=source,
+                place=place_of(clip.line, clip.source or source),
                 language=language,
             )
 

@@ -105,7 +105,7 @@ class UtteranceRow:
     """The list, where there are several."""
 
     @property
-    def place(self) -> str:
+    def place(self) -> Message:
         """Its line; where there are several lists, with the name of its own."""
         return place_of(self.line, self.list_name)
 

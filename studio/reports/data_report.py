@@ -7,7 +7,7 @@ from pathlib import Path
 from studio.dataset.report import WARNINGS, DatasetReport, Histogram
 from studio.evaluation.suspicious import HeardLabel
 from studio.messages import Message
-from studio.reports.data_views import problems_table
+from studio.reports.data_views import place_of_row, problems_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, join, table, tag
 from studio.reports.pieces import BLUE, TEAL, facts, note
@@ -107,7 +107,7 @@ def labels_table(labels: Sequence[HeardLabel], locale: str) -> Html:
     """Labels and what the model heard, the worst first."""
     headers = [tr(text, locale) for text in (N_("Line"), N_("Label"), N_("Model output"), N_("Errors"))]
     rows: list[list[Child]] = [
-        [label.line, label.text, label.heard, format_percent(label.error_rate)]
+        [place_of_row(label), label.text, label.heard, format_percent(label.error_rate)]
         for label in labels[:_SHOWN_LABELS]
     ]
     title = tr("Labels the model disagrees with most", locale)

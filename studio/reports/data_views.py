@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from studio.dataset.example import Example, Manifest, RowProblem
 from studio.errors import in_short
+from studio.evaluation.suspicious import HeardLabel
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import note
 from studio.translation import N_, said, tr
@@ -44,13 +45,13 @@ def _example_row(example: Example, locale: str) -> list[Child]:
         name += f" @ {format_clock(example.start_seconds, always_hours=False)}"
     length = tr("{seconds:.1f} s", locale, seconds=seconds) if seconds else ""
     text = str(in_short(example.text, _SHOWN_CHARACTERS))
-    return [example.line, name, text, example.language or "", length]
+    return [place_of_row(example), name, text, example.language or "", length]
 
 
 def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20) -> Html:
     """Rows that cannot be used, or should be looked at, by line; at most `limit`."""
     rows: list[list[Child]] = [
-        [_place(problem), _file_name(problem.audio_path), said(problem.reason, locale)]
+        [place_of_row(problem), _file_name(problem.audio_path), said(problem.reason, locale)]
         for problem in problems[:limit]
     ]
     more = len(problems) - limit
@@ -59,8 +60,9 @@ def problems_table(problems: Sequence[RowProblem], locale: str, limit: int = 20)
     return tag("div", table(headers, rows, numeric=[0], class_="stacked problems"), rest)
 
 
-def _place(problem: RowProblem) -> Child:
-    return [_file_name(problem.source), ": ", problem.line] if problem.source else problem.line
+def place_of_row(row: Example | RowProblem | HeardLabel) -> Child:
+    """Its line, after the name of its list where there are several."""
+    return [_file_name(row.source), ": ", row.line] if row.source else row.line
 
 
 def _file_name(path: str) -> Html:

@@ -325,15 +325,9 @@ def _sure(confidence: float, locale: str) -> Html | None:
     return tag("span", told, class_="clip-rate", title=about)
 
 
-def _line(clip: UtteranceRow, locale: str) -> str:
-    """Where a clip stands; its list, too, where there are several."""
-    text = N_("line {line} ({list})") if clip.source else N_("line {line}")
-    return tr(text, locale, line=clip.line, list=clip.list_name)
-
-
 def _reference(place: int, clip: UtteranceRow, corrected: str | None, locale: str) -> Html:
     """What is said, and behind a button a field to correct it in (see `explorer.js`)."""
-    line = _line(clip, locale)
+    line = said(clip.place, locale)
     shown = clip.reference if corrected is None else corrected
     correct, back = tr("Correct the reference", locale), tr("Undo the correction", locale)
     is_corrected = corrected is not None
@@ -368,7 +362,7 @@ def _reference(place: int, clip: UtteranceRow, corrected: str | None, locale: st
 
 def _sound(place: int, source: str | None, clip: UtteranceRow, locale: str, *, is_live: bool) -> Html:
     name = re.split(r"[\\/]", clip.audio_path)[-1]
-    line = _line(clip, locale)
+    line = said(clip.place, locale)
     shown = tag("span", line, title=name, class_="subdued")
     if source:
         sound = tag("audio", controls=True, autoplay=is_live, preload="metadata", src=source, aria_label=line)

@@ -303,9 +303,9 @@ def require(rows: Sequence[object], source: str, problems: Sequence[RowProblem])
     if rows:
         return
     raise ManifestError(
-        "No clip of {source} can be used: {count} rows have problems. Line {line}: {reason}",
+        "No clip of {source} can be used: {count} rows have problems; the first, in {place}: {reason}",
         source=source,
         count=len(problems),
-        line=problems[0].place if problems else "0",
+        place=problems[0].place if problems else "",
         reason=problems[0].reason if problems else "",
     )

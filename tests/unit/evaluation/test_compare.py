@@ -114,14 +114,14 @@ def test_a_clip_that_cannot_be_used_is_left_out_for_all_and_named(
     path = write_rows(tmp_path / "test.jsonl", [*rows, {**rows[1], "language": "Klingon"}])
     found = evaluate(engines, ["demo", "garbling"], str(path), options=PLAIN)
     assert [row.n for row in found.models] == [1, 1]
-    assert {row.place for row in found.utterances} == {"2"}
+    assert {str(row.place) for row in found.utterances} == {"line 2"}
     assert [(problem.line, problem.audio_path) for problem in found.problems] == [
         (1, str(bad)),
         (3, str(good)),
     ]
     other = write_rows(tmp_path / "other.jsonl", rows[1:])
     of_both = evaluate(engines, ["demo"], f"{path},{other}", options=PLAIN)
-    assert [row.place for row in of_both.utterances] == ["2 (test.jsonl)", "1 (other.jsonl)"]
+    assert [str(row.place) for row in of_both.utterances] == ["line 2 of test.jsonl", "line 1 of other.jsonl"]
     write_rows(path, rows[:1])
     with pytest.raises(ManifestError, match=r"bad\.wav|Not one clip"):
         evaluate(engines, ["demo"], str(path), options=PLAIN)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from studio.cli import follow
-from studio.dataset.example import Example, Manifest, RowProblem
+from studio.dataset.example import Example, Manifest, RowProblem, place_of
 from studio.evaluation.result import worth_of
 from studio.evaluation.side_by_side import side_by_side
+from studio.evaluation.suspicious import HeardLabel
 from studio.files import write_json
 from studio.memory.plan import Part, TrainingPlan
 from studio.memory.training import estimate_training
@@ -25,6 +26,7 @@ from studio.publishing.formats import FORMS
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.reports import data_views, evaluation_views
+from studio.reports.data_report import labels_table
 from studio.reports.markup import Html
 from studio.runs.history import Histories
 from studio.runs.status import EvalPoint, JobState, RunStatus
@@ -350,6 +352,25 @@ def test_the_preview_names_bad_rows_by_line() -> None:
     shown = text_of(data_views.manifest_preview(Manifest("list.csv", "csv", (good,), (bad,)), "en"))
     assert "Rows that can be read: 1, unusable: 1" in shown and "good.wav hello en 1.5 s" in shown
     assert "2 b.wav There is no file b.wav." in shown
+
+
+def test_of_several_lists_the_preview_and_doubted_labels_name_the_list() -> None:
+    row = Example(Path("/a/good.wav"), "hello", "en", None, None, None, 1.5, (), 4, source="/a/b.csv")
+    label = HeardLabel(4, "/a/good.wav", "hello", "hollow", 1.0, "", "en", 1.0, source="/a/b.csv")
+    for shown in (
+        data_views.manifest_preview(Manifest("/a/b.csv,/a/c.csv", "csv", (row,), ()), "en"),
+        labels_table([label], "en"),
+    ):
+        assert "b.csv : 4" in text_of(shown)
+    same = {
+        "en": "The clip is the same as in line 4 of b.csv, but with another text.",
+        "zh-CN": "该片段与第 4 行（b.csv）相同，但文本不同。",
+        "zh-TW": "該片段與第 4 行（b.csv）相同，但文字不同。",
+    }
+    for locale, text in same.items():
+        place = place_of(4, "b.csv")
+        told = tr("The clip is the same as in {place}, but with another text.", locale, place=place)
+        assert told == text
 
 
 SEGMENTS = (
