@@ -50,6 +50,9 @@ def test_full_width_marks_have_no_space_beside_them(locale: str) -> None:
     assert spaced.search(tr(sentence, locale, name=label, value="x")) is None
     assert re.match(r"\w+，", tr(sentence, locale, name=Message("Epochs"), value="x"))
     assert "我的 " in tr(sentence, locale, name="我的", value="x"), "what people call things stands apart"
+    folded, section = "{label} (under “{section}”)", Message("Search")
+    assert "下的 GPU " in tr(folded, locale, label=Message("GPUs"), section=section)
+    assert "下的 " not in tr(folded, locale, label=Message("Epochs"), section=section)
 
 
 def test_marks_of_a_terminal_do_not_reach_the_page(all_texts: set[str]) -> None:

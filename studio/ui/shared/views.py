@@ -139,9 +139,7 @@ def _model_row(spec: ModelSpec, locale: str) -> list[Child]:
     name = button(title, "link-button", data_pick=spec.id, aria_label=f"{title} ({spec.id})")
     below: list[Child] = [tag("div", spec.id, class_="subdued")] if spec.id != spec.title else []
     if spec.base_model:
-        below.append(
-            tag("div", tr("on {base}", locale, base=known_name(spec.base_model, locale)), class_="subdued")
-        )
+        below.append(tag("div", tr("on {base}", locale, base=_name_of(spec.base_model)), class_="subdued"))
     if spec.problem:
         below.append(tag("div", said(spec.problem, locale), class_="problem"))
     kind = badge(tr("Broken", locale), "bad") if spec.problem else kind_of(spec, locale)
@@ -167,8 +165,12 @@ def _title(spec: ModelSpec, locale: str) -> str:
 
 def known_name(model: str | None, locale: str) -> str:
     """What the model of an id is called, as far as that is known without the others; empty of none."""
+    return tr("{text}", locale, text=_name_of(model))
+
+
+def _name_of(model: str | None) -> Message | str:
     if model == DEMO_ID:
-        return tr("Demo model", locale)
+        return Message("Demo model")
     released = find_released(model or "")
     # Of what else a released model answers to, a model of one's own may have the name.
     return released.title if released and released.id == model else model or ""
@@ -285,8 +287,7 @@ def model_choices(specs: Sequence[ModelSpec], locale: str, *, to_run: bool = Tru
 
 def _choice_label(spec: ModelSpec, locale: str) -> str:
     if spec.kind is ModelKind.ADAPTER:
-        base = known_name(spec.base_model, locale)
-        return tr("{title} (adapter of {base})", locale, title=spec.title, base=base)
+        return tr("{title} (adapter of {base})", locale, title=spec.title, base=_name_of(spec.base_model))
     if spec.source is ModelSource.DEMO:
         return known_name(spec.id, locale)
     if not spec.is_local:

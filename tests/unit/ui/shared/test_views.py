@@ -212,6 +212,7 @@ def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
         ("mine (adapter of Demo model)", "mine"),
         ("Whisper tiny (download)", "openai/whisper-tiny"),
     ]
+    assert views.model_choices([near], "zh-TW") == [("mine（示範模型的適配器）", "mine")]
 
 
 def test_two_models_that_would_be_called_the_same_have_their_ids() -> None:
