@@ -32,7 +32,8 @@ def add_clip_options(parser: Parser) -> None:
     """Each of them lists clips; together, those that all of them ask for."""
     parser.option(
         "show",
-        "List clips: where the model makes more errors than the other one is lost, fewer gained.",
+        "List clips of a kind: lost, where the model makes more errors than the one compared with; gained, "
+        "where it makes fewer.",
         choices=SHOWN,
     )
     parser.option("sort", "Order of the clips (default: worst).", choices=SORTS)

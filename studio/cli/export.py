@@ -38,7 +38,7 @@ def parser() -> Parser:
         "format", f"{', '.join(FORMATS)} (unless given: {USUAL_FORMAT}, for faster-whisper).", known=FORMATS
     )
     made.option("quantization", "auto, float32, float16, bfloat16, int8 …", default="auto")
-    made.option("name", "Of the new model (default: made of the model's).", default="")
+    made.option("name", "Name of the new model (default: made of the model's own).", default="")
     made.option("output_dir", "Folder to copy the new model into, too.", kind=Path)
     made.flag("local_files_only", "Never download the model.")
     made.flag("json", "Print JSON.")

@@ -31,9 +31,9 @@ _FROM = {ModelSource.TRAINED: "made here"}
 
 def parser() -> Parser:
     """`models list`, `show ID`, `card ID`, `rename ID NEW_ID`, `delete ID --yes`."""
-    made = Parser("models", "List, show, rename and delete models.")
+    made = Parser("models", "List, show, rename and delete models; card prints a model's card.")
     made.action(_ACTIONS)
-    made.add_argument("names", nargs="*", metavar="ID", help="The model; for rename also its new id.")
+    made.add_argument("names", nargs="*", metavar="ID", help="The model; to rename, then its new id.")
     made.flag("yes", "Delete without being asked again.")
     made.flag("json", "Print JSON.")
     return made

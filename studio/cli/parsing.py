@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import Field, dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -75,11 +76,13 @@ class Parser(argparse.ArgumentParser):
         known: Collection[str] = (),
         metavar: str | None = None,
     ) -> None:
-        """Adds `--name VALUE`; `name` and `aliases` are in snake_case.
+        """Adds `--name VALUE`; `name` and `aliases` are in snake_case; `text` may tell the default itself.
 
         `choices` are all that is taken; `known` is what completion offers where more is taken.
         """
         self._known[name] = tuple(choices or known)
+        if default not in (None, "", inf) and "default" not in text:
+            text += f" Default: {default}."
         self.add_argument(
             *(f"--{spelling}" for spelling in (name, *aliases)),
             dest=name,
@@ -100,7 +103,7 @@ class Parser(argparse.ArgumentParser):
             type=partial(boolean, name),
             default=default,
             metavar="[True|False]",
-            help=text,
+            help=f"{text} Default: True." if default else text,
         )
 
     def of_schema(self, f: Field[Any], usual: Any, known: Collection[str] = ()) -> None:

@@ -30,7 +30,7 @@ def parser() -> Parser:
         "words",
         nargs="*",
         metavar="WORD",
-        help="NAME; for create a text file, too; for add a number, a clip.",
+        help="Name of the list; then, to create, a text file; to add, a sentence's number and its clip.",
     )
     made.option("language", "Language of the sentences, name or code.", default="auto")
     made.option("speaker", "Who reads them.", default="")

@@ -23,7 +23,7 @@ def parser() -> Parser:
     made.option("port", "Port to listen on (GRADIO_SERVER_PORT; default: 8000).", kind=int)
     made.option(
         "model",
-        "Registry id: what is served as whisper-1, and to who names no model.",
+        "Registry id: what is served as whisper-1, and to whoever names no model.",
         aliases=("model_path",),
         default=DEMO_ID,
     )

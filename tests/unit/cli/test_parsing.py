@@ -121,3 +121,13 @@ def test_a_stray_option_without_a_neighbour_points_to_help() -> None:
 
 def test_names_are_separated_by_commas() -> None:
     assert names("a, b,,c") == ["a", "b", "c"]
+
+
+def test_help_tells_the_default_unless_it_is_nothing_or_told_already(parser: Parser) -> None:
+    parser.option("rows", "At most (default: all).", default="25")
+    parser.option("rate", "Slowest.", kind=float, default=0.5)
+    parser.option("search", "Only with this.", default="")
+    parser.flag("words", "With words.", default=True)
+    told = {argument.name: argument.text for argument in parser.arguments()}
+    assert told["rate"] == "Slowest. Default: 0.5." and told["words"] == "With words. Default: True."
+    assert told["rows"] == "At most (default: all)." and told["search"] == "Only with this."
