@@ -235,7 +235,9 @@ def _doubts(report: OomReport, repaired: FitResult | None) -> list[Message]:
 def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -> list[Message]:
     said = []
     if others and others > GIB:
-        said.append(Message("End the other processes first, if they are yours: nvidia-smi names them."))
+        said.append(
+            Message("End the other processes first, if they are yours: {tool} names them.", tool=report.tool)
+        )
     free = report.free_bytes
     is_limited = report.allowed_bytes is not None
     if report.asked_bytes and free is not None and free > report.asked_bytes and not is_limited:
@@ -244,7 +246,7 @@ def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -
                 "More was free than requested, but not in one piece: a smaller batch needs smaller pieces."
             )
         )
-    elif _has_much_kept(report):
+    elif report.allocator_setting and _has_much_kept(report):
         said.append(
             Message(
                 "Much reserved memory was fragmented: set {variable} to expandable_segments:True before "

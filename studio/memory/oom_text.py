@@ -76,8 +76,10 @@ class OomReport:
     gpu_index: int | None = None
     gpus: tuple[int, ...] = ()
     """All that ran out, where there are several messages."""
-    allocator_setting: str = "PYTORCH_CUDA_ALLOC_CONF"
+    allocator_setting: str = ""
     """The variable that sets the allocator, as the message calls it: its name depends on version and GPU."""
+    tool: str = "nvidia-smi"
+    """What lists the processes on the GPU."""
     words: str = ""
     """The line that was recognised."""
     trace: str = field(default="", repr=False)
@@ -124,6 +126,9 @@ _FIGURES = {
     "process_bytes": (rf"this process has {_SIZE} memory in use",),
 }
 _UNALLOCATED = (rf"{_SIZE} is reserved by PyTorch but unallocated", rf"{_SIZE} cached\b")
+_SETTINGS = {"CUDA": "PYTORCH_CUDA_ALLOC_CONF", "HIP": "PYTORCH_HIP_ALLOC_CONF"}
+"""Where a message names none; other allocators have no such setting."""
+_TOOLS = {"HIP": "rocm-smi", "XPU": "xpu-smi"}
 _HOLDER = re.compile(rf"Process (\d+) has {_SIZE} memory in use")
 _GPU_INDEX = _wrapped(r"\bGPU (\d{1,5})(?:;| has)")
 _CPU_BYTES = _wrapped(r"DefaultCPUAllocator: (?s:.){0,200}?tr(?:ied|ying) to allocate (\d{1,20}) bytes")
@@ -256,7 +261,8 @@ def _gpu_report(text: str, messages: list[re.Match[str]]) -> OomReport:
         holders=holders,
         gpu_index=int(index[1]) if index else None,
         gpus=tuple(gpus),
-        allocator_setting=setting[0] if setting else OomReport.allocator_setting,
+        allocator_setting=setting[0] if setting else _SETTINGS.get(whole.split()[0], ""),
+        tool=_TOOLS.get(whole.split()[0], OomReport.tool),
         words=_line(text, first.start()),
         trace=_trace(text, first.start()),
         **figures,

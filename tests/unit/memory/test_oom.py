@@ -423,6 +423,17 @@ def test_the_setting_is_called_as_the_message_calls_it() -> None:
     assert any("set PYTORCH_ALLOC_CONF to" in str(sentence) for sentence in renamed.sentences)
 
 
+def test_cards_of_other_makers_are_advised_their_own_setting_and_tool() -> None:
+    unnamed = PYTORCH_2_1.replace("1.21 GiB is reserved", "4.21 GiB is reserved").split(" If reserved")[0]
+    for name, setting, tool in (
+        ("CUDA", "set PYTORCH_CUDA_ALLOC_CONF", "nvidia-smi names"),
+        ("HIP", "set PYTORCH_HIP_ALLOC_CONF", "rocm-smi names"),
+        ("XPU", "", "xpu-smi names"),
+    ):
+        told = " ".join(map(str, explain(unnamed.replace("CUDA out", f"{name} out")).sentences))
+        assert tool in told and setting in told and ("fragmented" in told) == bool(setting)
+
+
 def test_settings_that_take_less_than_there_was_are_doubted() -> None:
     small = find_released("small")
     assert small is not None
