@@ -14,7 +14,7 @@ from studio.serving.uploads import Uploads
 from studio.serving.waiting import AT_ONCE, Line
 from studio.serving.work import end_process
 from studio.settings import Settings, ask_directly
-from studio.ui.api.mcp import answer_in_json, keep_files_in, log_in, refuse_addresses, require_mcp
+from studio.ui.api.mcp import answer_for_addresses, answer_in_json, keep_files_in, log_in, require_mcp
 from studio.ui.build import build_app, launch_options
 from studio.ui.fair_queue import make_fair
 from studio.ui.light_sessions import make_light
@@ -49,8 +49,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     app, names = build_app(services, line), Names(settings, host)
     make_fair(app)
     make_light(app)
-    if settings.on_spaces or settings.is_open:
-        refuse_addresses()
+    answer_for_addresses(are_fetched=not (settings.on_spaces or settings.is_open))
     services.jobs.start()
     try:
         app.launch(

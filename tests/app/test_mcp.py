@@ -46,8 +46,9 @@ def test_an_assistant_finds_every_tool_explained_and_gets_answers_in_json(
         ("explain_oom", {"text": "CUDA out of memory. Tried to allocate 2.00 GiB"}),
         ("fit", {"gpu": "Voodoo 2"}),
         ("transcribe", {"audio": f"data:audio/flac;base64,{sound}", "model": "demo"}),
+        ("transcribe", {"audio": "http://nowhere.invalid/a.flac"}),
     ]
-    tools, (estimate, explained, refused, heard) = run_in_loop(talk(studio.url, calls))
+    tools, (estimate, explained, refused, heard, unreachable) = run_in_loop(talk(studio.url, calls))
     assert tools.keys() >= TOOLS
     unexplained = [
         f"{tool.name}({name})"
@@ -62,6 +63,7 @@ def test_an_assistant_finds_every_tool_explained_and_gets_answers_in_json(
     assert refused.isError and "There is no GPU 'Voodoo 2'" in refused.content[0].text
     assert not heard.isError, studio.log()
     assert json.loads(heard.content[0].text)["text"]
+    assert "http://nowhere.invalid/a.flac cannot be fetched: give" in unreachable.content[0].text
 
 
 @pytest.mark.skipif(HAS_MCP, reason="the package mcp is installed")

@@ -8,9 +8,11 @@ import html
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from http.client import OK
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import gradio as gr
 from gradio import processing_utils
@@ -69,6 +71,7 @@ _OPTIONS = {**FIELDS, **fit.FIELDS, **engine.FIELDS}
 """Options of a run, of a question for one that fits, and of a transcription; their help explains them."""
 
 _MOST_SHOWN = 100
+_FETCH = processing_utils.async_ssrf_protected_get
 
 
 def explained(name: str) -> str:
@@ -120,19 +123,22 @@ def keep_files_in(folder: Path) -> None:
     gradio.mcp.DEFAULT_TEMP_DIR = str(folder)
 
 
-def refuse_addresses() -> None:
-    """Has Gradio fetch nothing from an address that a program names instead of a file: it would read whatever
-    lies there whole into memory, and keep it past all limits of uploads."""
+def answer_for_addresses(*, are_fetched: bool) -> None:
+    """Has Gradio say why it took no file from an address that a program names instead. It would read whatever
+    lies there whole into memory, and keep it past all limits of uploads: strangers have none fetched."""
 
-    async def refused(url: str) -> NoReturn:
-        """Raises gr.Error: always."""
-        raise gr.Error(
-            f"{html.escape(url[:_MOST_SHOWN], quote=False)} is an address, and this studio fetches none: "
-            "upload the file itself.",
-            print_exception=False,
-        )
+    async def get(url: str) -> Any:
+        """What lies there. Raises gr.Error: if it is not fetched, or nothing is there."""
+        said = "is an address, and this studio fetches none: upload the file itself."
+        if are_fetched:
+            said = "cannot be fetched: give an address that everybody can reach, or the file itself."
+            with suppress(Exception):  # what httpx raises, and what keeps it out of this network
+                answer = await _FETCH(url)
+                if answer.status_code == OK:
+                    return answer
+        raise gr.Error(f"{html.escape(url[:_MOST_SHOWN], quote=False)} {said}", print_exception=False)
 
-    processing_utils.async_ssrf_protected_get = refused
+    processing_utils.async_ssrf_protected_get = get
 
 
 def log_in(server: Any, users: Mapping[str, str]) -> None:
