@@ -30,6 +30,7 @@ WARNINGS = frozenset(
         "speaking_rate",
         "mixed_script",
         "mixed_punctuation",
+        "capitals",
         "other_script",
         "leakage",
         "suspicious_label",
@@ -171,6 +172,7 @@ def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> Data
         text_checks.odd_rates(spoken, rates),
         text_checks.mixed_scripts(spoken),
         text_checks.mixed_punctuation(spoken),
+        text_checks.capitals(spoken),
         text_checks.other_scripts(spoken),
     )
     return DatasetReport(

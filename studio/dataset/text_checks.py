@@ -131,6 +131,20 @@ def mixed_punctuation(examples: Sequence[Example]) -> Iterator[RowProblem]:
     yield from problems if min(marked, plain) <= _RARE * len(ends) else islice(problems, 1)
 
 
+def capitals(examples: Sequence[Example]) -> Iterator[RowProblem]:
+    """The first text in capitals, where most are, as in LibriSpeech."""
+    found = bytearray(example.text.isupper() and " " in example.text.strip() for example in examples)
+    if (count := sum(found)) * 2 > len(found):
+        yield RowProblem.of(
+            examples[found.index(True)],
+            "capitals",
+            "The text is in capitals, as {count} of {total} are: a model learns to write so, unless the "
+            "text normalization is lower case (normalizer lowercase).",
+            count=count,
+            total=len(found),
+        )
+
+
 def other_scripts(examples: Iterable[Example]) -> Iterator[RowProblem]:
     """Texts of which almost no letter is one that their language is written in."""
     for example in examples:

@@ -26,6 +26,7 @@ KIND_NAMES = {
     "speaking_rate": N_("unusual speaking rate"),
     "mixed_script": N_("simplified and traditional mixed"),
     "mixed_punctuation": N_("with and without punctuation"),
+    "capitals": N_("in capitals"),
     "other_script": N_("letters of another language"),
     "leakage": N_("in the test data, too"),
     "suspicious_label": N_("the model transcribes something else"),
@@ -87,7 +88,8 @@ def _figures(report: DatasetReport, locale: str) -> list[tuple[str, Child]]:
     unnamed = tr("none named", locale)
     named = [f"{language_name(code, locale) or unnamed} ({share})" for code, share in shares.items()]
     rate = f"{report.median_characters_per_second:.1f}"
-    return [(tr("Languages", locale), ", ".join(named) or "–"), (tr("Characters per second", locale), rate)]
+    languages = tr(N_(", "), locale).join(named) or "–"
+    return [(tr("Languages", locale), languages), (tr("Characters per second", locale), rate)]
 
 
 def _kinds(report: DatasetReport, locale: str) -> Html:

@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from studio.messages import Joined
 from studio.options.choices import ENGINES, FASTER_WHISPER
 from studio.transcription.engine import FIELDS, USUAL_BEAMS, EngineChoice, TranscribeOptions
 from studio.transcription.loaded_export import compute_types
@@ -88,7 +89,8 @@ def _precisions(engine: str, precision: str, request: gr.Request) -> Any:
     usable = ("auto", *compute_types()) if engine == FASTER_WHISPER else named
     known = [name for name in named if name in usable]
     missing = [name for name in named if name not in usable]
-    reason = tr("This machine cannot do {missing}.", locale, missing=", ".join(missing)) if missing else ""
+    lacking = Joined(tuple(missing))
+    reason = tr("This machine cannot do {missing}.", locale, missing=lacking) if missing else ""
     choices = [(tr("Automatic", locale) if name == "auto" else name, name) for name in known]
     return offered(choices, precision if precision in known else "auto", precision, info=reason)
 

@@ -40,7 +40,7 @@ def _languages_weighed(transcript: Transcript, locale: str) -> str:
     weighed = transcript.language_probabilities.items()
     likely = [(code, share) for code, share in weighed if share >= _LEAST_TOLD]
     shown = [f"{language_name(code, locale)} {format_percent(share)}" for code, share in likely[:3]]
-    return ", ".join(shown) or language_name(transcript.language, locale)
+    return tr(N_(", "), locale).join(shown) or language_name(transcript.language, locale)
 
 
 def segment_list(

@@ -1,6 +1,7 @@
 """The check of a data set with a model that listens, and its report."""
 
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -140,4 +141,6 @@ def test_the_report_is_one_file_without_script_or_address(services: Services, da
         assert found.tags.count("svg") == 2 and found.tags.count("table") >= 3
         assert "&lt;script&gt;alert(1)" in page
         assert '<meta name="viewport" content="width=device-width' in page
-    assert "gone.wav" in report_view(answer.report, answer.labels, answer.examples, "zh-CN")
+    two = replace(answer.report, languages={"en": 6, "zh": 4}, good_rows=10)
+    shown = report_view(two, answer.labels, answer.examples, "zh-CN")
+    assert "gone.wav" in shown and re.search(r"英语 \(60.0\W%\)、中文", shown)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from studio.dataset.example import Example
-from studio.dataset.text_checks import mixed_punctuation, odd_rates, other_scripts
+from studio.dataset.text_checks import capitals, mixed_punctuation, odd_rates, other_scripts
 
 
 def example(line: int, text: str, language: str | None = "en", task: str | None = None) -> Example:
@@ -26,6 +26,15 @@ def test_a_mix_in_halves_is_told_once() -> None:
 
 def test_texts_of_one_kind_are_no_mix() -> None:
     assert list(mixed_punctuation([example(1, "so."), example(2, "Why?")])) == []
+
+
+def test_texts_in_capitals_are_told_once_where_most_are_and_words_that_are_written_so_are_none() -> None:
+    rows = [example(line, "THE USA'S 50 STATES" if line > 2 else "a word") for line in range(1, 7)]
+    (told,) = capitals(rows)
+    assert (told.line, told.kind) == (3, "capitals") and "as 4 of 6 are" in str(told.reason)
+    assert list(capitals(rows[:3])) == []
+    assert list(capitals([example(1, "USA"), example(2, "打开 TV"), example(3, "12 34")])) == []
+    assert list(capitals([])) == []
 
 
 @pytest.mark.parametrize(
