@@ -31,7 +31,7 @@ MOST_CLIPS = 500
 _STYLE = """
 .word-tables { display: flex; flex-wrap: wrap; gap: 1rem; } .word-tables > div { flex: 1 1 14rem; }
 .group-bar { background: #3b82c4; height: .8em; min-width: 1px; }
-.clip-rate { opacity: .7; margin-right: .5em; }
+.clip-rate { opacity: .7; margin-right: .5em; white-space: nowrap; }
 del { background: #cf4f7433; } ins { background: #1d9f8e33; text-decoration: none; }
 mark { background: #d9912b44; color: inherit; } .diff-legend { display: flex; gap: 1rem; }
 audio { width: 14rem; max-width: 100%; display: block; } .subdued { opacity: .7; }

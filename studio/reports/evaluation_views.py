@@ -302,7 +302,11 @@ def clip_table(
             for model, texts in enumerate(explorer.texts)
         ]
         length = tr("{seconds:.1f} s", locale, seconds=clip.duration_seconds)
-        about = [length, clip.speaker or "", language_name(clip.language or "", locale)]
+        about = [
+            length.replace(" ", "\u00a0"),
+            clip.speaker or "",
+            language_name(clip.language or "", locale),
+        ]
         rows.append(
             [
                 [_sound(place, sounds.get(place), clip, locale, is_live=is_live)],

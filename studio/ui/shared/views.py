@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from studio.memory.plan import MemoryEstimate
@@ -287,7 +288,10 @@ def model_choices(specs: Sequence[ModelSpec], locale: str, *, to_run: bool = Tru
 
 def _choice_label(spec: ModelSpec, locale: str) -> str:
     if spec.kind is ModelKind.ADAPTER:
-        return tr("{title} (adapter of {base})", locale, title=spec.title, base=_name_of(spec.base_model))
+        base = _name_of(spec.base_model)
+        if isinstance(base, str) and Path(base).is_absolute():
+            base = Path(base).name
+        return tr("{title} (adapter of {base})", locale, title=spec.title, base=base)
     if spec.source is ModelSource.DEMO:
         return known_name(spec.id, locale)
     if not spec.is_local:

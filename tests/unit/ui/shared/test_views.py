@@ -212,6 +212,8 @@ def test_models_on_this_disk_come_first_and_adapters_name_their_base() -> None:
         ("mine (adapter of Demo model)", "mine"),
         ("Whisper tiny (download)", "openai/whisper-tiny"),
     ]
+    (own,) = views.model_choices([spec(path=Path("/m"), base_model="/data/models/whisper-tiny")], "en")
+    assert own == ("mine (adapter of whisper-tiny)", "mine")
     assert views.model_choices([near], "zh-TW") == [("mine（示範模型的適配器）", "mine")]
 
 
