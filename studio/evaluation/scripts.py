@@ -4,10 +4,11 @@ an error.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from studio.chinese import SIMPLIFIED, counts, has_kana, main_script
-from studio.messages import Message
+from studio.messages import Joined, Message
 
 
 def scripts_of(texts: Sequence[str]) -> dict[str, int]:
@@ -21,12 +22,11 @@ def scripts_of(texts: Sequence[str]) -> dict[str, int]:
 
 
 def script_sentences(found: Mapping[str, Any]) -> list[Message]:
-    """What each model of an evaluation, as JSON, writes; what to do where that makes errors of what is none.
-
-    Nothing, unless the references are Chinese.
+    """What each model of an evaluation, as JSON, writes where the references are Chinese; what to do where
+    characters of another script, or capitals, make errors of what is none.
     """
     if not found["reference_scripts"]:
-        return []
+        return _of_capitals(found)
     writers = [row for row in found["models"] if row["scripts"]]
     said = [
         Message(
@@ -38,6 +38,20 @@ def script_sentences(found: Mapping[str, Any]) -> list[Message]:
         for row in writers
     ]
     return [*said, _CAUTION] if counts_script(found) else said
+
+
+def _of_capitals(found: Mapping[str, Any]) -> list[Message]:
+    rates = {(row["normalizer"], row["model"]): row["wer"] for row in found["normalizers"]}
+    models = [row["id"] for row in found["models"] if row["normalizer"] == "none"]
+    odd = [
+        each for each in models if 3 * rates.get(("lowercase", each), inf) < 2 * rates.get(("none", each), 0)
+    ]
+    caution = Message(
+        "More than a third of the errors of {models} are capitals alone: the text normalization lowercase "
+        "counts none of these.",
+        models=Joined(tuple(odd)),
+    )
+    return [caution] if odd else []
 
 
 def other_script_sentences(

@@ -1,7 +1,9 @@
 """Which script of Chinese is written, and what is said of it."""
 
+from dataclasses import asdict
 from typing import Any
 
+from studio.evaluation.compare import every_normalizer
 from studio.evaluation.scripts import other_script_sentences, script_sentences, scripts_of
 
 SIMPLIFIED = ["我们说话", "这是什么", "人口"]
@@ -15,6 +17,7 @@ def evaluated(normalizer: str, references: list[str], **hypotheses: list[str]) -
             {"id": model, "normalizer": normalizer, "scripts": scripts_of(texts)}
             for model, texts in hypotheses.items()
         ],
+        "normalizers": list(map(asdict, every_normalizer([*hypotheses], references, [*hypotheses.values()]))),
     }
 
 
@@ -27,7 +30,14 @@ def test_clips_are_counted_by_the_script_that_most_of_their_characters_are_of() 
 def test_nothing_is_said_of_other_languages() -> None:
     assert scripts_of(["it is so"]) == {}
     assert scripts_of(["これは日本語の図書館です", "国"]) == {}, "kanji are of neither script"
-    assert script_sentences(evaluated("none", ["it is so"], a=TRADITIONAL)) == []
+    assert script_sentences(evaluated("none", ["it is so"], a=["it was so"])) == []
+
+
+def test_whose_errors_are_capitals_is_told_unless_they_are_not_counted() -> None:
+    texts = {"a": ["it is so"], "b": ["IT IS NO"], "c": ["It is so"]}
+    (told,) = script_sentences(evaluated("none", ["IT IS SO"], **texts))
+    assert str(told).startswith("More than a third of the errors of a, c are capitals alone")
+    assert script_sentences(evaluated("lowercase", ["IT IS SO"], **texts)) == []
 
 
 def test_who_is_compared_with_another_script_is_told_what_to_do() -> None:
@@ -40,7 +50,7 @@ def test_who_is_compared_with_another_script_is_told_what_to_do() -> None:
     assert told[2].startswith("What is written in another script than the reference counts as wrong")
     both = script_sentences(evaluated("chinese", TRADITIONAL, a=SIMPLIFIED, b=TRADITIONAL))
     assert len(both) == 2, "both are compared in one script"
-    alike = script_sentences(evaluated("none", TRADITIONAL, b=TRADITIONAL, c=["not a word of it", ""]))
+    alike = script_sentences(evaluated("none", TRADITIONAL, b=TRADITIONAL, c=["not a word of it", "", ""]))
     assert len(alike) == 1, "who writes no Chinese is not spoken of"
 
 
