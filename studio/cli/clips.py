@@ -47,10 +47,11 @@ def add_clip_options(parser: Parser) -> None:
         "errors_at",
         "Only clips at one dot of the page's figure of two models: percent of errors of the one compared "
         "with, and of the other, such as 20,45.",
+        kind=_cell,
     )
     parser.option("errors_of", "Model whose errors count (default: the last).")
     parser.option("compared_with", "Model that it is compared with (default: the first).")
-    parser.option("rows", f"List so many clips at most (default: {_ROWS}).", kind=int)
+    parser.option("rows", f"List so many clips at most (default: {_ROWS}).", kind=_row_count)
 
 
 def asks_for_clips(named: Set[str]) -> bool:
@@ -111,8 +112,6 @@ def listed_clips(given: argparse.Namespace, explorer: Explorer, corrected: Colle
     Raises:
         ConfigError: if there is no such model or group.
     """
-    if given.rows is not None and given.rows < 1:
-        raise ConfigError("{name} must be at least {low}, got {value}.", name="rows", low=1, value=given.rows)
     by, group = _group(given.group, explorer) if given.group is not None else ("", "")
     is_word = given.said is not None or given.written is not None
     query = Query(
@@ -124,11 +123,17 @@ def listed_clips(given: argparse.Namespace, explorer: Explorer, corrected: Colle
         group,
         given.search or "",
         (given.said, given.written) if is_word else None,
-        _cell(given.errors_at) if given.errors_at is not None else None,
+        given.errors_at,
         corrected=corrected,
     )
     places = explorer.select(query)
     return ListedClips(explorer, places[: given.rows or _ROWS].tolist(), len(places))
+
+
+def _row_count(given: str) -> int:
+    if (count := int(given)) < 1:
+        raise ConfigError("{name} must be at least {low}, got {value}.", name="rows", low=1, value=count)
+    return count
 
 
 def _cell(given: str) -> Cell:

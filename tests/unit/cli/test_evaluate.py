@@ -43,11 +43,15 @@ def test_a_split_of_a_list_is_refused_as_a_list_has_none(settings: Settings, tmp
             "With --forms, there are no clips to list: leave out --show",
         ),
         ("--data demo --normalizer none --remove_pun", "choose a normalizer: leave out them or it"),
+        ("--data nowhere.csv --errors_at 20", "errors_at takes two shares"),
+        ("--data nowhere.csv --rows 0", "rows must be at least 1"),
         ("--data demo --reference x", "--reference is what is said in one recording"),
         ("--forms all --data demo --reference x", "--reference is what is said in one recording"),
     ],
 )
-def test_what_would_have_no_effect_is_refused(settings: Settings, words: str, sentence: str) -> None:
+def test_what_would_have_no_effect_or_cannot_be_is_refused_before_anything_is_heard(
+    settings: Settings, words: str, sentence: str
+) -> None:
     with pytest.raises(ConfigError, match=sentence):
         evaluate.run([_SOUND if word == "SOUND" else word for word in words.split()], settings)
 
