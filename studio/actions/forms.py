@@ -18,11 +18,11 @@ from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, StudioError, first_line
 from studio.evaluation.compare import clips_between, evaluate, language_of
 from studio.evaluation.metrics import error_rates, metric_for, paired_bootstrap
-from studio.evaluation.normalize import check_normalizer
 from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
 from studio.messages import Message, message_to_plain
-from studio.options.choices import ENGINES, FASTER_WHISPER
+from studio.options.checks import check_choice
+from studio.options.choices import ENGINES, FASTER_WHISPER, NORMALIZERS
 from studio.publishing.formats import FORMATS, exports_of
 from studio.registry.spec import ModelKind
 from studio.reports.forms_views import why_none
@@ -170,7 +170,7 @@ def compare_forms(
         ModelError, HubUnreachableError: if the model cannot be used.
     """
     forms = _chosen(forms_of(services, asked.model), asked.forms)
-    check_normalizer(asked.normalizer)
+    check_choice("normalizer", asked.normalizer, NORMALIZERS)
     examples = _clips(services.settings, asked)
     clips = len(examples)
     spoken = asked.options.written_in(language_of(asked.options, examples[0]))

@@ -20,7 +20,7 @@ from studio.evaluation.corrections import Clip, Corrections, clip_of
 from studio.evaluation.kept_texts import KeptClip, KeptSoFar, KeptTexts
 from studio.evaluation.metrics import error_rates, paired_bootstrap, token_distances
 from studio.evaluation.non_speech import figure_of, hear_non_speech
-from studio.evaluation.normalize import check_normalizer, normalize
+from studio.evaluation.normalize import normalize
 from studio.evaluation.result import (
     ComparisonRow,
     Evaluation,
@@ -31,6 +31,7 @@ from studio.evaluation.result import (
 )
 from studio.evaluation.scripts import scripts_of
 from studio.evaluation.side_by_side import require_each_once
+from studio.options.checks import check_choice
 from studio.options.choices import NORMALIZERS
 from studio.registry.spec import ModelSpec
 from studio.settings import Settings
@@ -163,7 +164,7 @@ def evaluate(
         ModelError, HubUnreachableError: if a model cannot be loaded.
     """
     require_each_once(model_ids)
-    check_normalizer(normalizer)
+    check_choice("normalizer", normalizer, NORMALIZERS)
     manifest = read_manifest(
         source, settings, split=split, max_rows=max_samples, local_files_only=local_files_only
     )

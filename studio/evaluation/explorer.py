@@ -20,6 +20,7 @@ from studio.evaluation.metrics import edits, mixed_tokens
 from studio.evaluation.normalize import normalize
 from studio.evaluation.result import Evaluation, UtteranceRow
 from studio.messages import Message
+from studio.options.checks import check_choice
 from studio.transcription.loops import LOOP_COMPRESSION_RATIO, compression_ratio, without_repeats
 
 GROUPINGS = ("duration", "speaker", "language", "loudness", "speed")
@@ -247,15 +248,9 @@ class Explorer:
         Raises:
             ConfigError: if there is no such model, choice, order or grouping.
         """
-        for name, value, known in (
-            ("show", query.show, SHOWN),
-            ("sort", query.sort, SORTS),
-            ("by", query.by, ("", *GROUPINGS)),
-        ):
-            if value not in known:
-                raise ConfigError(
-                    "{name} is one of {known}, got {value!r}.", name=name, known=", ".join(known), value=value
-                )
+        check_choice("show", query.show, SHOWN)
+        check_choice("sort", query.sort, SORTS)
+        check_choice("by", query.by, ("", *GROUPINGS))
         for model in (query.model, query.against):
             if not 0 <= model < len(self.models):
                 raise ConfigError("There is no model number {number} in this evaluation.", number=model + 1)

@@ -20,6 +20,7 @@ from studio.dataset.example import FEWEST_CLIPS
 from studio.dataset.written import IDEOGRAPH, is_tight
 from studio.errors import ConfigError
 from studio.evaluation.normalize import normalize, writes_without_spaces
+from studio.options.checks import check_choice
 from studio.transcription.languages import AUTO, resolve_language
 
 METRICS = ("wer", "cer", "mer")
@@ -243,10 +244,7 @@ def token_distances(
         "cer": str.strip,
         "mer": mixed_tokens,
     }
-    if metric not in ways:
-        raise ConfigError(
-            "There is no metric {metric!r}: choose {known}.", metric=metric, known=", ".join(METRICS)
-        )
+    check_choice("metric", metric, ways)
     split = ways[metric]
     pairs = [(split(a), split(b)) for a, b in zip(references, hypotheses, strict=True)]
     errors = [Levenshtein.distance(given, heard) for given, heard in pairs]

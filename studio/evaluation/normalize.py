@@ -24,6 +24,7 @@ from itertools import islice
 from studio.chinese import SIMPLIFIED, converted
 from studio.errors import ConfigError
 from studio.lazy_imports import transformers_library
+from studio.options.checks import check_choice
 from studio.options.choices import NORMALIZERS
 from studio.settings import ASSETS
 from studio.transcription.languages import WITHOUT_SPACES, resolve_language
@@ -48,7 +49,7 @@ def normalize(text: str, name: str) -> str:
     Raises:
         ConfigError: if there is no normaliser of that name.
     """
-    check_normalizer(name)
+    check_choice("normalizer", name, NORMALIZERS)
     if name == "none":
         return text.strip()
     if name == "lowercase":
@@ -62,14 +63,6 @@ def normalize(text: str, name: str) -> str:
     if name == "chinese":
         return _chinese(text)
     return " ".join(_OUTER_MARKS.sub(_spaced, text).split())
-
-
-def check_normalizer(name: str) -> None:
-    """Raises ConfigError if there is none of that name."""
-    if name not in NORMALIZERS:
-        raise ConfigError(
-            "There is no normalizer {name!r}: choose one of {known}.", name=name, known=", ".join(NORMALIZERS)
-        )
 
 
 def normalization_examples(texts: Iterable[str], name: str) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
         raise ConfigError(
             "{name} must be one of {choices}, got {value!r}.",
             name=name,
-            choices=", ".join(choices),
+            choices=", ".join(filter(None, choices)),
             value=in_short(value),
         )
 

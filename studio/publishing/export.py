@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from studio.errors import ConfigError, ModelBrokenError
 from studio.files import require_free_space, storage_errors
 from studio.messages import Message
+from studio.options.checks import check_choice
 from studio.publishing.card import OF_SOURCE, write_card
 from studio.publishing.companions import copy_companions
 from studio.publishing.formats import FORMATS, USUAL_FORMAT
@@ -248,24 +249,13 @@ class Exporter:
 
 
 def _check(request: ExportRequest, spec: ModelSpec) -> None:
-    if request.format not in FORMATS:
-        raise ConfigError(
-            "There is no format {given!r} to export to: choose {known}.",
-            given=request.format,
-            known=" or ".join(FORMATS),
-        )
+    check_choice("format", request.format, FORMATS)
     if spec.is_export:
         raise ConfigError("{model} is an export already.", model=spec.id)
     form = FORMATS[request.format]
     if problem := form.problem(spec):
         raise ConfigError(problem.template, **problem.values)
-    known = ("auto", *form.quantizations)
-    if request.quantization not in known:
-        raise ConfigError(
-            "quantization must be one of {known}, got {given!r}.",
-            known=", ".join(known),
-            given=request.quantization,
-        )
+    check_choice("quantization", request.quantization, ("auto", *form.quantizations))
 
 
 def _write(

@@ -427,9 +427,9 @@ def _choice(form: FormData, name: str, known: Collection[str]) -> str:
 
 def _unknown(name: str, value: str, known: Collection[str]) -> Refused:
     told = Message(
-        "{name} must be one of {known}, got {value!r}.",
+        "{name} must be one of {choices}, got {value!r}.",
         name=name,
-        known=", ".join(filter(None, known)),
+        choices=", ".join(filter(None, known)),
         value=value,
     )
     return Refused(told, 400, param=name, code="invalid_value")

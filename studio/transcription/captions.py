@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from studio.errors import ConfigError
 from studio.files import write_text
-from studio.options.checks import check_between
+from studio.options.checks import check_between, check_choice
 from studio.options.values import check_numbers
 from studio.transcription.engine import Segment, Transcript
 from studio.transcription.lasting import long_enough
@@ -63,12 +62,7 @@ def render(transcript: Transcript, format: str, layout: CaptionLayout = DEFAULT_
     Raises:
         ConfigError: if there is no such format.
     """
-    if format not in FORMATS:
-        raise ConfigError(
-            "There is no caption format {format!r}: choose one of {known}.",
-            format=format,
-            known=", ".join(FORMATS),
-        )
+    check_choice("format", format, FORMATS)
     return FORMATS[format](transcript, layout)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.messages import Message
+from studio.options.checks import check_choice
 
 CPU, CUDA = "cpu", "cuda"
 """ROCm calls itself CUDA."""
@@ -129,10 +130,7 @@ def free_memory() -> None:
 
 def _kind(name: str) -> tuple[str, int | None]:
     kind, _, number = name.partition(":")
-    if kind not in DEVICES:
-        raise ConfigError(
-            "There is no device {name!r}: choose one of {known}.", name=name, known=", ".join(DEVICES)
-        )
+    check_choice("device", kind, DEVICES)
     return kind, int(number) if number.isdecimal() else None
 
 

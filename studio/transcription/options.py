@@ -6,6 +6,7 @@ from typing import Any
 
 from studio.errors import ConfigError
 from studio.messages import Message
+from studio.options.checks import check_choice
 from studio.options.choices import ENGINES
 from studio.options.values import whole_number
 from studio.transcription.engine import FIELDS, EngineChoice, TranscribeOptions
@@ -39,12 +40,7 @@ def check_engine(choice: EngineChoice) -> None:
     Raises:
         ConfigError: if there is not.
     """
-    if choice.engine not in ("auto", *ENGINES):
-        raise ConfigError(
-            "There is no engine {given!r}: choose {known}.",
-            given=choice.engine,
-            known=" or ".join(ENGINES),
-        )
+    check_choice("engine", choice.engine, ("auto", *ENGINES))
     engines = ENGINES if choice.engine == "auto" else (choice.engine,)
     known = dict.fromkeys(("auto", *(name for engine in engines for name in ENGINES[engine])))
     if choice.precision not in known:

@@ -66,7 +66,7 @@ def test_ctranslate2_takes_the_processor_for_what_it_lacks(monkeypatch: pytest.M
     assert ctranslate2_device("mps") == ctranslate2_device("cpu") == ("cpu", 0)
     with pytest.raises(ConfigError, match="xpu was asked for, and it is not here"):
         ctranslate2_device("xpu")
-    with pytest.raises(ConfigError, match="no device 'tpu': choose one of auto, cpu, cuda, mps, xpu"):
+    with pytest.raises(ConfigError, match="device must be one of auto, cpu, cuda, mps, xpu, got 'tpu'"):
         ctranslate2_device("tpu")
 
 
