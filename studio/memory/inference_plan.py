@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from studio.errors import ConfigError
-from studio.memory.bounds import require_between
-from studio.options.checks import check_choice
+from studio.options.checks import check_between, check_choice
 from studio.options.choices import ALL_LINEAR, DTYPES, ENGINES, FASTER_WHISPER, QUANTIZATIONS, TRANSFORMERS
 from studio.whisper.constants import TEXT_POSITIONS
 
@@ -41,7 +40,7 @@ class InferencePlan:
         check_choice("precision", self.precision, WIDTHS)
         check_choice("quantization", self.quantization, QUANTIZATIONS)
         for name, high in (("batch_size", 1024), ("num_beams", 32), ("max_length", TEXT_POSITIONS)):
-            require_between(self, name, 1, high)
+            check_between(name, getattr(self, name), 1, high)
         for name in self.adapter_modules:
             check_choice("adapter_modules", name, ALL_LINEAR)
         if self.engine == TRANSFORMERS and self.precision not in DTYPES:

@@ -6,10 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from studio.errors import ConfigError
-from studio.memory.bounds import BOUNDS, require_between
 from studio.messages import Message
 from studio.methods import METHODS
-from studio.options.checks import check_choice, check_division, check_types
+from studio.options.checks import check_between, check_choice, check_division, check_types
 from studio.options.choices import (
     ALL_LINEAR,
     ATTENTIONS,
@@ -19,6 +18,7 @@ from studio.options.choices import (
     QUANTIZATIONS,
     SHARDINGS,
 )
+from studio.options.training import bounds_of
 from studio.registry.spec import ModelDimensions
 from studio.whisper.audio_context import POSITIONS
 from studio.whisper.constants import WINDOW_TOKENS
@@ -26,6 +26,21 @@ from studio.whisper.constants import WINDOW_TOKENS
 SCHEMA_VERSION = 1
 LABEL_LENGTH = 128
 """Tokens of the longest text of a batch unless told otherwise: what 30 seconds of fast speech hold."""
+_OPTIONS = {
+    "batch_size": "per_device_train_batch_size",
+    "label_length": "generation_max_length",
+    "num_gpus": "num_processes",
+    **{name: name for name in ("lora_dropout", "gradient_accumulation_steps", "label_smoothing_factor")},
+    **{name: name for name in ("loss_chunk_size", "generation_max_length", "generation_num_beams")},
+}
+"""Number of a plan → option of a run that it stands for, or that has the same bounds."""
+_BOUNDS: tuple[tuple[str, float, float], ...] = (
+    ("lora_r", 1, 2 * bounds_of("lora_r")[1]),  # AdaLoRA begins with more than it keeps
+    ("audio_positions", 1, POSITIONS),
+    ("eval_batch_size", 0, bounds_of("per_device_eval_batch_size")[1]),
+    *((name, *bounds_of(option)) for name, option in _OPTIONS.items()),
+)
+"""Number of a plan, its least and its greatest value."""
 
 
 class Part(StrEnum):
@@ -122,9 +137,9 @@ class TrainingPlan:
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("attention", self.attention, ATTENTIONS)
         check_choice("sharding", self.sharding, SHARDINGS)
-        for name, low, high in BOUNDS:
+        for name, low, high in _BOUNDS:
             if name != "lora_r" or self.is_adapter:
-                require_between(self, name, low, high)
+                check_between(name, getattr(self, name), low, high)
         if self.is_adapter:
             if not self.target_modules:
                 raise ConfigError("An adapter needs at least one of target_modules.", name="target_modules")

@@ -16,8 +16,8 @@ from tests.unit.whisper_on_meta import TINY
     [
         ({"method": "prefix"}, "method must be one of lora, dora"),
         ({"precision": "fp8"}, "precision must be one of"),
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"lora_r": 0}, "lora_r must be at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be between 1 and 1024, got 0"),
+        ({"lora_r": 0}, "lora_r must be between 1 and .*, got 0"),
         ({"target_modules": ("q_prj",)}, "target_modules must be one of .* got 'q_prj'"),
         ({"target_modules": ()}, "at least one of target_modules"),
         ({"method": "full", "quantization": "8bit"}, "8bit weights cannot be trained themselves"),
@@ -27,9 +27,9 @@ from tests.unit.whisper_on_meta import TINY
         ({"method": "full", "base_dtype": "fp16", "precision": "fp16"}, "gradients cannot be scaled"),
         ({"precision": "fp32", "attention": "flash_attention_2"}, "needs half precision"),
         ({"precision": "pure_bf16", "quantization": "4bit"}, "Beside 4bit weights everything is raised"),
-        ({"batch_size": 10**6}, "batch_size must be at most 1024, got 1000000"),
-        ({"label_length": 449}, "label_length must be at most 448, got 449"),
-        ({"lora_dropout": float("nan")}, "lora_dropout must be at most 0.9, got nan"),
+        ({"batch_size": 10**6}, "batch_size must be between 1 and 1024, got 1000000"),
+        ({"label_length": 449}, "label_length must be between 1 and 448, got 449"),
+        ({"lora_dropout": float("nan")}, "lora_dropout must be between 0 and 0.9, got nan"),
         ({"sharding": "zero4"}, "sharding must be one of ddp, zero1"),
     ],
 )
