@@ -5,10 +5,10 @@ from functools import cache
 from typing import Any
 
 from studio.actions.fit import FitAnswer, FitQuestion, find_fit
-from studio.errors import ConfigError
 from studio.memory.gpus import card
 from studio.memory.myths import Claim, claim
 from studio.messages import Message
+from studio.options.checks import check_choice
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 
@@ -82,14 +82,9 @@ def preset(key: str) -> Preset:
     Raises:
         ConfigError: if there is none.
     """
-    for row in PRESETS:
-        if row.key == key:
-            return row
-    raise ConfigError(
-        "There is no preset {key!r}: choose from {known}.",
-        key=key,
-        known=", ".join(row.key for row in PRESETS),
-    )
+    by_key = {row.key: row for row in PRESETS}
+    check_choice("preset", key, by_key)
+    return by_key[key]
 
 
 PRESETS: tuple[Preset, ...] = (

@@ -15,6 +15,7 @@ from studio.cli.parsing import Parser
 from studio.errors import ConfigError, DataError
 from studio.evaluation.reading_short import cost_of
 from studio.files import storage_errors
+from studio.options.checks import check_choice
 from studio.registry.store import DEMO_ID
 from studio.services import Services
 from studio.settings import Settings
@@ -258,13 +259,8 @@ def _keep_what_is_read(given: argparse.Namespace, results: ResultsFile, formats:
 def _formats(given: argparse.Namespace) -> list[str]:
     """Caption formats asked for; plain text unless told."""
     formats = names(given.format or "txt")
-    unknown = [name for name in formats if name not in captions.FORMATS]
-    if unknown or not formats:
-        raise ConfigError(
-            "format must be one or more of {known}, got {value!r}.",
-            known=", ".join(captions.FORMATS),
-            value=given.format,
-        )
+    for name in formats or [""]:
+        check_choice("format", name, captions.FORMATS)
     if len(formats) > 1 and not given.output_dir:
         raise ConfigError("Several formats need a folder to go to: add --output_dir.")
     if given.output_dir:

@@ -34,6 +34,7 @@ from studio.errors import (
 )
 from studio.files import storage_errors
 from studio.messages import Message
+from studio.options.checks import check_choice
 from studio.registry.spec import ModelSpec
 from studio.registry.store import DEMO_ID
 from studio.services import Services
@@ -59,6 +60,8 @@ _DRAINED_SECONDS = 10.0
 _UNBUFFERED = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 """A proxy would else hold events back until there are many."""
 _IS_TRUE = {"true": True, "1": True, "false": False, "0": False, "": False}
+_TIMES = "timestamp_granularities[]"
+"""A field that may come with its brackets or without."""
 _OFF = N_("This studio's endpoint is switched off: set STUDIO_ENDPOINT to 1 and start it again.")
 _NOWHERE = N_("There is nothing at {path}: the endpoint has {known}.")
 _STOPPING = N_("The studio is being stopped: send the recording again when it is up.")
@@ -351,7 +354,10 @@ def _stopping() -> Refused:
     return Refused(Message(_STOPPING), 503, code="server_stopping")
 
 
-_FIELDS = {"language": "language", "temperature": "temperature", "initial_prompt": "prompt"}
+_FIELDS = {
+    **{name: name for name in ("language", "temperature", "response_format", "stream", _TIMES)},
+    "initial_prompt": "prompt",
+}
 """Options, and what they are called in the form."""
 
 
@@ -419,20 +425,9 @@ def _text(form: FormData, name: str) -> str:
 
 def _choice(form: FormData, name: str, known: Collection[str]) -> str:
     """A field that is one of a few words, or nothing."""
-    value = _text(form, name)
-    if value and value.lower() not in known:
-        raise _unknown(name, value, known)
-    return value.lower()
-
-
-def _unknown(name: str, value: str, known: Collection[str]) -> Refused:
-    told = Message(
-        "{name} must be one of {choices}, got {value!r}.",
-        name=name,
-        choices=", ".join(filter(None, known)),
-        value=value,
-    )
-    return Refused(told, 400, param=name, code="invalid_value")
+    value = _text(form, name).lower()
+    check_choice(name, value, ("", *known))
+    return value
 
 
 def _options(form: FormData, task: str) -> TranscribeOptions:
@@ -460,12 +455,10 @@ def _options(form: FormData, task: str) -> TranscribeOptions:
 
 
 def _granularities(form: FormData) -> frozenset[str]:
-    name = "timestamp_granularities[]"
-    given = [*form.getlist(name), *form.getlist("timestamp_granularities")]
+    given = [str(value) for name in (_TIMES, _TIMES[:-2]) for value in form.getlist(name)]
     for value in given:
-        if value not in GRANULARITIES:
-            raise _unknown(name, str(value), GRANULARITIES)
-    return frozenset(map(str, given)) or frozenset({"segment"})
+        check_choice(_TIMES, value, GRANULARITIES)
+    return frozenset(given) or frozenset({"segment"})
 
 
 def _row(spec: ModelSpec) -> dict[str, object]:
