@@ -1,7 +1,6 @@
 """What every way of transcribing asks for: the model, the language, the task, and a clip to try."""
 
 import functools
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +8,6 @@ import gradio as gr
 from gradio.blocks import Block
 
 from studio.dataset.audio import SAMPLING_RATE, VIDEO_FILES, save_sound
-from studio.files import read_json
 from studio.options.choices import TIMESTAMPS
 from studio.registry.spec import ModelSource
 from studio.registry.store import DEMO_ID, ModelRegistry
@@ -23,37 +21,13 @@ from studio.ui.shared.search_options import option_field
 from studio.ui.shared.views import model_choices
 from studio.ui.shared.visitors import models_for
 
-SAMPLES = DEMO_SPEECH / "samples"
-
-
-@dataclass(frozen=True)
-class SampleClip:
-    """A recording and what is said in it."""
-
-    path: Path
-    text: str
-
-    @property
-    def title(self) -> str:
-        """`kitchen-light.flac` → `Kitchen light`."""
-        return self.path.stem.replace("-", " ").capitalize()
-
-
-def sample_clips() -> tuple[SampleClip, ...]:
-    """The clips named in `samples.json`; none if there is no such list."""
-    listed = SAMPLES / "samples.json"
-    if not listed.is_file():
-        return ()
-    return tuple(SampleClip(SAMPLES / row["file"], row["text"]) for row in read_json(listed))
-
-
 NO_MODEL = N_("No model is chosen yet: wait until the list is there, or type one in.")
 _SAMPLES = {
-    "kitchen-light": _("Kitchen light"),
-    "long": _("Long"),
-    "silence": _("Silence"),
+    "kitchen-light.flac": _("Kitchen light"),
+    "long.ogg": _("Long"),
+    "silence.flac": _("Silence"),
 }
-"""Name of a sample's file → what its button says."""
+"""File of a sample → what its button says."""
 
 
 def recording_field(longest_seconds: float, prefix: str = "transcribe") -> gr.Audio:
@@ -107,17 +81,13 @@ def video_button(audio: Block, longest_seconds: float) -> None:
 
 def sample_buttons(audio: Block) -> None:
     """A button a sample clip, which puts it where a recording goes."""
-    samples = sample_clips()
-    if not samples:
-        return
     # One after the other, in the order of the clicks: the last one counts.
     in_turn = {**QUIET, "concurrency_limit": 1, "concurrency_id": "samples"}
     with gr.Row(elem_classes="samples"):
         gr.HTML(_("Or a sample:"), elem_classes="subdued", scale=0, min_width=86)
-        for sample in samples:
-            gr.Button(_SAMPLES.get(sample.path.stem, sample.title), size="sm", min_width=90).click(
-                functools.partial(str, sample.path), None, audio, **in_turn
-            )
+        for name, title in _SAMPLES.items():
+            path = functools.partial(str, DEMO_SPEECH / "samples" / name)
+            gr.Button(title, size="sm", min_width=90).click(path, None, audio, **in_turn)
 
 
 class ModelChoice(NamedTuple):
