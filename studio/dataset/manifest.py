@@ -14,7 +14,7 @@ from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
 from studio.dataset.formats import kaldi, parquet, saved, text_files, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
-from studio.dataset.rows import example_of
+from studio.dataset.rows import NO_TEXT, example_of
 from studio.dataset.sequences import joined, store
 from studio.dataset.tables import sound_rows
 from studio.errors import ManifestError
@@ -228,7 +228,7 @@ def _read_folder(folder: Path, reading: _Reading, *, is_named: bool = False) -> 
 def _read_archives(place: Path, archives: Sequence[Path], reading: _Reading, part: str = "all") -> Manifest:
     """Tar archives, one after the other, by a single copy of their clips."""
     rows = chain.from_iterable(map(webdataset.rows_of, archives))
-    return _read_copied(place, archives, rows, reading, "webdataset", part)
+    return _read_copied(place, archives, rows, reading, webdataset.FORMAT, part)
 
 
 def _read_copied(
@@ -317,7 +317,7 @@ def _collect(rows: Iterable[Row], folders: tuple[Path, ...], reading: _Reading, 
 
     examples = store(islice(good(), reading.max_rows), wanted.stored_in)
     if not examples:
-        raise _nothing_usable(source, problems)
+        raise _nothing_usable(source, problems, format_name)
     return Manifest(source, format_name, examples, tuple(problems))
 
 
@@ -331,9 +331,15 @@ def _after(before: Example | None, example: Example) -> Example:
     return replace(example, previous_text=before.text)
 
 
-def _nothing_usable(source: str, problems: list[RowProblem]) -> ManifestError:
+def _nothing_usable(source: str, problems: list[RowProblem], format_name: str) -> ManifestError:
     if not problems:
         return ManifestError("{source} has no rows.", source=source)
+    if format_name == webdataset.FORMAT and all(row.reason == NO_TEXT for row in problems):
+        return ManifestError(
+            "No recording in {source} has its text beside it (a.wav, a.txt). Archives such as those of "
+            "LibriSpeech and Common Voice are to be unpacked: name their folder.",
+            source=source,
+        )
     return ManifestError(
         "None of the {count} rows of {source} can be used. Line {line}: {reason}",
         count=len(problems),

@@ -15,11 +15,12 @@ from studio.dataset.example import Example, RowProblem, TextSegment
 from studio.dataset.tables import number_of
 from studio.dataset.written import in_one, is_tight
 from studio.errors import DataError, ManifestError
-from studio.messages import Joined
+from studio.messages import Joined, Message
 from studio.options.choices import TASKS
 
 NO_SPEECH = "<|nospeech|>"
 """The text of a clip in which nobody speaks."""
+NO_TEXT = Message("The row has no text.")
 _LONGEST_PATH = 4096
 """What is longer is sound in letters, and must not stand in a sentence."""
 _TOLERANCE_SECONDS = 0.5
@@ -226,7 +227,7 @@ def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool)
     if not needs_text and (value is None or not value.strip()):
         return ""
     if value is None or not value.strip():
-        raise ManifestError("The row has no text.")
+        raise ManifestError(NO_TEXT.template)
     text: str = value.strip()
     return _whole(text)
 

@@ -17,6 +17,7 @@ from studio.errors import ManifestError, in_brief
 from studio.options.sources import TAR_ENDINGS
 from studio.units import format_bytes
 
+FORMAT = "webdataset"
 ENDINGS = TAR_ENDINGS
 _LARGEST_BYTES, _LARGEST_TEXT_BYTES = 2**28, 2**20
 """A larger member is no clip, or no text of one: each is held in memory as a whole."""

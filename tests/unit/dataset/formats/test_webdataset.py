@@ -111,6 +111,7 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_sentence(wav: bytes, t
     (tmp_path / "no.tar").write_bytes(b"not an archive" * 100)
     write(tmp_path / "broken.tar", {"1.wav": wav, "1.json": b"{"})
     write(tmp_path / "silent.tar", {"1.wav": wav})
+    write(tmp_path / "libri.tar", {"84/1/84-1-0000.wav": wav, "84/1/84-1.trans.txt": b"84-1-0000 SAID\n"})
     write(tmp_path / "empty.tar", {"1.txt": b"x"})
     with tarfile.open(tmp_path / "noted.tar", "w", format=tarfile.PAX_FORMAT) as archive:
         noted = tarfile.TarInfo("1.txt")
@@ -121,7 +122,8 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_sentence(wav: bytes, t
         ("pipe", "is not a file"),
         ("no", "cannot be read"), ("noted", r"noted\.tar has a header of 2\.00 MiB"),
         ("broken", r"1\.json in .*broken\.tar cannot be read"),
-        ("silent", "has no text"), ("empty", "has no rows"), ("gone", "There is no manifest"),
+        ("silent", "has its text beside it"), ("libri", "LibriSpeech .* unpacked: name their folder"),
+        ("empty", "has no rows"), ("gone", "There is no manifest"),
     ):  # fmt: skip
         with pytest.raises(ManifestError, match=reason):
             read_manifest(tmp_path / f"{name}.tar", cache_dir=tmp_path / "cache")
