@@ -8,12 +8,13 @@ from studio.settings import Settings
 from studio.translation import N_
 
 TRAINING_IS_OFF = N_(
-    "Training is switched off on this Space: it is shared, its processor is slow, and its disk is not "
-    "kept. Duplicate this Space (in its menu ⋮), choose hardware, and set STUDIO_ALLOW_TRAINING to 1; or run "
-    "the studio on your own machine."
+    "Training, exporting and measuring are switched off on this Space: it is shared, its processor is slow, "
+    "and its disk is not kept. Duplicate this Space (in its menu ⋮), choose hardware, and set "
+    "STUDIO_ALLOW_TRAINING to 1; or run the studio on your own machine."
 )
 TRAINING_IS_OFF_HERE = N_(
-    "Training is switched off in this studio: set STUDIO_ALLOW_TRAINING to 1 and start it again."
+    "Training, exporting and measuring are switched off in this studio: set STUDIO_ALLOW_TRAINING to 1 and "
+    "start it again."
 )
 
 
