@@ -4,6 +4,7 @@ A download that was broken off, a full disk or bad blocks leave a file that open
 early or skips a part.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,8 @@ _PLAIN_CODES = (1, 3, 6, 7)
 _EXTENSIBLE = 0xFFFE
 _FIRST_FRAME_BYTES = 4096
 """An MP3 has its table of contents in the first frame, which is shorter."""
+_PAGE_BYTES = 65_307
+"""No page of an Ogg is longer."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Declared:
     """A length that a header tells."""
 
     seconds: float
+    """Infinite if it only tells that there was more."""
     is_counted: bool = False
     """Whether it was counted to the sample by whoever wrote the file, as in a FLAC."""
 
@@ -41,6 +45,10 @@ def fault_of(
     end = declared.seconds if end_seconds is None else min(end_seconds, declared.seconds)
     wanted = end - start_seconds
     missing = wanted - heard_seconds
+    if math.isinf(missing):
+        return Message(
+            "The file is cut off after {heard}.", heard=_length(held := start_seconds + heard_seconds, held)
+        )
     is_short = missing > max(_LEAST_MISSING_SECONDS, _LEAST_MISSING_SHARE * wanted)
     if is_short and end_seconds is None and not start_seconds:
         return Message(
@@ -101,3 +109,13 @@ def is_mp3_cut_off(path: Path) -> bool:
         return False
     has_both = first[at + 7] & 3 == 3  # frames and bytes
     return has_both and int.from_bytes(first[at + 12 : at + 16]) > path.stat().st_size - begin
+
+
+def is_ogg_cut_off(path: Path) -> bool:
+    """Whether the last page of an Ogg counts more bytes than there are."""
+    with path.open("rb") as file:
+        file.seek(-min(path.stat().st_size, _PAGE_BYTES), 2)
+        end = file.read()
+    page = end[begin:] if (begin := end.rfind(b"OggS")) >= 0 else b""
+    is_whole = len(page) > 26 and len(page) >= 27 + page[26] + sum(page[27 : 27 + page[26]])
+    return begin >= 0 and not is_whole

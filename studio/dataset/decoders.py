@@ -4,6 +4,7 @@ Both give the same: a rate, a length, and mono float32 blocks at the file's own 
 on the path.
 """
 
+import math
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from studio.dataset.declared import Declared, is_mp3_cut_off, wav_length
+from studio.dataset.declared import Declared, is_mp3_cut_off, is_ogg_cut_off, wav_length
 from studio.errors import AudioError
 from studio.files import in_unicode, is_unicode
 
@@ -178,11 +179,13 @@ class _SndFileSound:
 
     @property
     def declared(self) -> Declared | None:
-        """Of FLAC, WAV, and an MP3 that is shorter than its table of contents."""
+        """Of FLAC, WAV, and an MP3 or Ogg that is shorter than its table of contents, or its last page."""
         if self._file.format == "FLAC":
             return Declared(self.duration_seconds, is_counted=True)
         if self._file.format in ("WAV", "WAVEX"):  # libsndfile tells what is there, not what was promised
             return wav_length(self._path)
+        if self._file.format == "OGG" and is_ogg_cut_off(self._path):
+            return Declared(math.inf)
         is_cut_off = self._file.format == "MP3" and is_mp3_cut_off(self._path)
         return Declared(self.duration_seconds) if is_cut_off else None
 

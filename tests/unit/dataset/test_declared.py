@@ -1,5 +1,6 @@
 """Recordings that are cut off or damaged, as downloads and full disks leave them, and what only looks so."""
 
+import re
 from pathlib import Path
 
 import av
@@ -68,6 +69,25 @@ def test_half_a_file_is_heard_and_said_to_be_half(tmp_path: Path, name: str) -> 
         soundfile.write(path, samples, SAMPLING_RATE, **kinds.get(path.stem, {}))
     assert told(path) == []
     assert told(half(path)) == [SAID]
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_an_ogg_that_ends_in_the_middle_of_a_page_is_said_to_be_cut_off(tmp_path: Path, subtype: str) -> None:
+    path = tmp_path / "a.ogg"
+    soundfile.write(path, noisy(20.0), SAMPLING_RATE, format="OGG", subtype=subtype)
+    data, end = path.read_bytes(), b"OggS\0\4" + bytes(21)
+    for whole in (data, data[: data.rindex(b"OggS")], data + end, data + b"TAG".ljust(128)):
+        path.write_bytes(whole)
+        assert told(path) == []
+    for cut in (data[:-1], data[: data.rindex(b"OggS") + 26], data + end[:-1]):
+        path.write_bytes(cut)
+        assert re.fullmatch(r"The file is cut off after (19|20)\.\d s\.", *told(path))
+    heard = len(read_audio(half(path))) / SAMPLING_RATE
+    assert told(path) == [f"The file is cut off after {heard:.1f} s."] == told(path, 5.0)
+    assert told(path, 5.0, 8.0) == []
+    assert told(path, 5.0, 15.0) == [
+        f"The file is cut off or damaged: {15.0 - heard:.2f} s of this sound are missing."
+    ]
 
 
 def test_lengths_below_a_minute_are_said_so_exactly_that_they_differ(tmp_path: Path) -> None:
