@@ -1,6 +1,7 @@
 """What the demo model hears through both engines, word by word; a time may move by a fiftieth of a second."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from studio.options.choices import ENGINES
 from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.settings import DEMO_MODEL
+from studio.transcription.captions import CaptionLayout, render
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from tests.golden.conftest import RECORDS, Golden
@@ -22,8 +24,13 @@ WAYS = {
     "words": TranscribeOptions(timestamps="word", language="en", condition_on_prev_tokens=False),
     "text": TranscribeOptions(timestamps="none", num_beams=1),
     "together": TranscribeOptions(batch_size=4, vad=False, temperature=(0.0,)),
+    "captions": TranscribeOptions(audio_context="short", timestamps="word"),
 }
-RECORDINGS = {"command": tuple(WAYS), "long": ("usual", "together"), "silence": ("usual", "together")}
+RECORDINGS = {
+    "command": tuple(WAYS),
+    "long": ("usual", "together", "captions"),
+    "silence": ("usual", "together"),
+}
 MOST_SECONDS = 0.02
 
 
@@ -42,7 +49,10 @@ def test_every_way_to_hear_gives_the_texts_and_times_of_before(
     sounds = recordings(demo_speech / "samples")
     with engines.lease("demo", EngineChoice(engine, "float32")) as lent:
         heard = {
-            f"{name} {way}": spoken(lent.transcribe_samples([sound], len(sound) / SAMPLING_RATE, WAYS[way]))
+            f"{name} {way}": spoken(
+                lent.transcribe_samples([sound], len(sound) / SAMPLING_RATE, WAYS[way]),
+                as_captions=way == "captions",
+            )
             for name, sound in sounds.items()
             for way in RECORDINGS[name]
         }
@@ -57,15 +67,27 @@ def recordings(samples: Path) -> dict[str, Any]:
     return {"command": command, "long": long, "silence": silence}
 
 
-def spoken(transcript: Any) -> dict[str, Any]:
-    """The text and, of each segment or word, start and end in seconds."""
+def spoken(transcript: Any, *, as_captions: bool) -> dict[str, Any]:
+    """The text and, of each segment or word, or of each caption, start and end in seconds."""
     pieces = [piece for segment in transcript.segments for piece in segment.words or (segment,)]
+    told = [f"{piece.start_seconds:.2f} {piece.end_seconds:.2f} {piece.text}" for piece in pieces]
     return {
         "text": transcript.text,
         "language": transcript.language,
         "notes": [str(note) for note in transcript.notes],
-        "times": [f"{piece.start_seconds:.2f} {piece.end_seconds:.2f} {piece.text}" for piece in pieces],
+        "times": captions(transcript) if as_captions else told,
     }
+
+
+def captions(transcript: Any) -> list[str]:
+    """As they stand in narrow SRT."""
+    whole = re.findall(
+        r"00:00:(\S+) --> 00:00:(\S+)\n(.+)\n", render(transcript, "srt", CaptionLayout(20, 1))
+    )
+    return [
+        f"{float(start.replace(',', '.')):.2f} {float(end.replace(',', '.')):.2f} {text}"
+        for start, end, text in whole
+    ]
 
 
 def near(heard: dict[str, Any], record: Path) -> dict[str, Any]:
