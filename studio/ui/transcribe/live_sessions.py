@@ -35,7 +35,8 @@ MOST_AT_ONCE = 4
 IDLE_SECONDS = 30.0
 """A browser that sent nothing for so long is gone."""
 LONGEST_WAIT_SECONDS = 10.0
-"""Words wait while a window is heard as a file's is: for longer than this only once."""
+"""Words wait while a window is heard as a file's is: for longer than this only twice in a row. One window may
+be hard to make out, and be heard at every temperature."""
 _SURE_SECONDS, _SURE_LANGUAGE = 5.0, 0.95
 """whisper-tiny takes accented English of so many seconds for another language with 0.92 at most."""
 _LONGEST_BLOCK_SECONDS = 60
@@ -64,6 +65,8 @@ class _Session:
     model: str
     seen: float
     sound: SpokenSound
+    is_slow: bool = False
+    """Whether the last window took so long."""
     transcript: Transcript | None = None
     """All that was said, once nothing more comes."""
     resampler: Any = None
@@ -86,7 +89,8 @@ class _Session:
             whole.hear()
         except StudioError:
             self.whole = None
-        if time.monotonic() - began > self.longest_wait_seconds:
+        was_slow, self.is_slow = self.is_slow, time.monotonic() - began > self.longest_wait_seconds
+        if was_slow and self.is_slow:
             self.whole = None
 
     def finish(self, samples: NDArray[np.float32]) -> LiveText:

@@ -31,13 +31,19 @@ class Loaded(Lent):
 
 
 @pytest.mark.parametrize(
-    ("language", "longest_wait_seconds", "words"),
-    [("en", math.inf, {"five"}), ("en", 0.0, {"one"}), ("auto", math.inf, {"one", "two"})],
-    ids=["as a file", "words had to wait", "two languages"],
+    ("language", "longest_wait_seconds", "blocks", "words"),
+    [
+        ("en", math.inf, 8, {"five"}),
+        ("en", 0.0, 8, {"five"}),
+        ("en", 0.0, 14, {"one"}),
+        ("auto", math.inf, 8, {"one", "two"}),
+    ],
+    ids=["as a file", "words had to wait once", "words had to wait twice", "two languages"],
 )
 def test_after_stop_the_text_is_what_a_file_would_give_if_that_can_be(
     language: str,
     longest_wait_seconds: float,
+    blocks: int,
     words: set[str],
     demo_model: Path,
     demo_speech: Path,
@@ -57,14 +63,14 @@ def test_after_stop_the_text_is_what_a_file_would_give_if_that_can_be(
     said /= np.abs(said).max()
     sessions = LiveSessions(engines, lambda: tmp_path / "live", longest_wait_seconds)
     sessions.begin("me", "demo", TranscribeOptions(language))
-    for number in range(8):
+    for number in range(blocks):
         block = said * (0.1 if number < 4 else 0.4)
-        shown = sessions.feed("me", SAMPLING_RATE, encoded(block), is_last=number == 7)
-        assert number == 7 or "five" not in shown.settled
+        shown = sessions.feed("me", SAMPLING_RATE, encoded(block), is_last=number == blocks - 1)
+        assert number == blocks - 1 or "five" not in shown.settled
     spoken = sessions.end("me")
     assert spoken and spoken.transcript.text == shown.settled
     assert (set(shown.settled.split()), spoken.transcript.engine) == (words, "live")
-    assert spoken.transcript.duration_seconds == shown.heard_seconds == 8 * len(said) / SAMPLING_RATE
+    assert spoken.transcript.duration_seconds == shown.heard_seconds == blocks * len(said) / SAMPLING_RATE
     engines.close()
 
 
