@@ -149,7 +149,7 @@ def test_a_button_duplicates_the_space(client: Client) -> None:
 def test_a_run_cannot_be_started_past_the_tab_either(client: Client, space: StudioProcess) -> None:
     with pytest.raises(AppError, match="STUDIO_ALLOW_TRAINING"):
         client.predict(config={"base_model": "demo"}, api_name="/start_run")
-    with pytest.raises(AppError, match="^Training, exporting and measuring are switched off"):
+    with pytest.raises(AppError, match=r"^Training, exporting and measuring are switched off"):
         client.predict(model="demo", api_name="/export")
     assert list((space.home / "runs").iterdir()) == []
 
