@@ -46,6 +46,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "all weights, usual": {"method": "full", "adapter_strength": 0.85},
     "all weights, seven tenths": {"method": "full", "adapter_strength": 0.7},
     "adalora": {"method": "adalora"},
+    "dora": {"method": "dora"},
+    "frozen encoder": {"method": "frozen_encoder"},
 }
 """`before`: rate 1e-3, a tenth of the batches padded; `gentle`: the same with 3e-4; `whole`: with rehearsal,
 all that was learned is kept; `default`: as a run that names none of these, which chooses 0.85 or 0.7; `with
