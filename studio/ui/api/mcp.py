@@ -58,7 +58,7 @@ ARGUMENTS = {
     "run_id": "Id of a run, as `runs` lists it.",
     "short_audio": "on: encoder input as long as the batch's audio; auto and off count 30 seconds.",
     "max_audio_len": "Longest clip, in seconds; counts with short_audio on.",
-    "test_data": "Manifest, audio folder or Hub dataset for evaluation; empty: none.",
+    "test_data": "Manifest, audio folder or Hub dataset for evaluation; of check_data, empty: none.",
     "text": "The error, or the end of the log.",
     "transcribe": "Number of clips to transcribe, to find texts that do not match; 0: none.",
     "use": "What the memory is for: train or transcribe.",

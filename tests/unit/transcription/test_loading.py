@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from studio.cli import transcribe
 from studio.cli.decoding import choice_of
-from studio.errors import ConfigError
+from studio.errors import ConfigError, ModelBrokenError, RunError
 from studio.memory.inference import ESTIMATES
 from studio.options.choices import ENGINES
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
@@ -29,6 +30,25 @@ def test_each_engine_has_a_loader_and_an_estimate() -> None:
 def test_an_engine_without_a_loader_is_not_taken_for_another(mine: str, tmp_path: Path) -> None:
     with pytest.raises(KeyError, match=mine):
         loader(0)(tmp_path, mine, "auto", "cpu")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        ModelBrokenError("It is broken ({reason}).", reason="CUDA failed with error out of memory"),
+        MemoryError(),
+    ],
+)
+def test_a_model_that_memory_does_not_hold_is_not_called_broken(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def load_on_a_full_gpu(*_folder: Path, **_how: object) -> None:
+        raise error
+
+    monkeypatch.setitem(LOADERS, "transformers", load_on_a_full_gpu)
+    with pytest.raises(RunError, match="Memory does not hold this model: choose a smaller one"):
+        loader(0)(tmp_path, "transformers", "auto", "cuda")
 
 
 def test_an_export_is_of_faster_whisper_alone(mine: str) -> None:
