@@ -13,6 +13,7 @@
     'models-table': 'models-choice', 'run-history': 'run-status',
     'data-check': 'data-preview', 'memory-trace': 'memory-step', 'memory-measure': 'memory-measured',
     'models-forms': 'models-forms-status', 'live-again': 'live-status',
+    'oom-text': 'oom-answer',
     // What is filled in lies above, or in another tab.
     'run-reuse': 'train-preset', 'run-gentler': 'train-preset', 'run-explain': 'oom-answer',
     'run-transcribe': 'transcribe-model', 'run-compare': 'evaluate-models', 'run-export': 'models-choice',
@@ -39,13 +40,15 @@
     setTimeout(() => show(id, mine, Math.min(until, performance.now() + PATIENCE_MS)), LOOK_MS);
   }
 
-  window.addEventListener('click', ({target}) => {
-    const pressed = target.closest?.('[data-pick]') ? target.closest('.block') : target.closest?.('button:not(:disabled)');
-    const id = shows[pressed?.id];
+  function begin({type, target}) {
+    const isOfBlock = type === 'paste' || target.closest?.('[data-pick]');
+    const id = shows[target.closest?.(isOfBlock ? '.block' : 'button:not(:disabled)')?.id];
     if (!id) return;
     const mine = (began += 1);
     requestAnimationFrame(() => show(id, mine, Infinity));
-  });
+  }
+  window.addEventListener('click', begin);
+  window.addEventListener('paste', begin);
   for (const hand of ['wheel', 'touchmove', 'keydown', 'pointerdown']) {
     window.addEventListener(hand, () => {
       began += 1;
