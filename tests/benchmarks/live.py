@@ -6,9 +6,10 @@ the demo model's own alignment of the whole clip; the clock is the page's, start
 that the page itself hears. A word stands on the page as soon as the text, aligned with what the model hears
 in the whole clip, has it.
 
-With `--texts`, the second table is made in its place: recordings of a minute are spoken into
-`studio.ui.transcribe.live_sessions` some seconds at a time, with the page's options, and what stands there
-after Stop is laid beside what the same model (`STUDIO_TEST_MODEL`) writes of the whole recording as a file.
+With `--texts`, the second table is made in its place: recordings of a minute and more, also without a pause,
+are spoken into `studio.ui.transcribe.live_sessions` some seconds at a time, with the page's options, and what
+stands there after Stop, and before, is laid beside what the same model (`STUDIO_TEST_MODEL`) writes of the
+whole recording as a file.
 Each table is kept when the other is made anew.
 """
 
@@ -21,6 +22,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+import time
 import wave
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -31,15 +33,19 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
+from studio.options.choices import ENGINES
+from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.settings import DEMO_MODEL, Settings
-from studio.transcription.engine import TranscribeOptions, Word
+from studio.transcription.engine import EngineChoice, TranscribeOptions, Word
+from studio.transcription.live import LiveText
 from studio.transcription.loaded_base import load_base
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import Transcriber
 from studio.ui.transcribe.live_sessions import LiveSessions
 from tests.benchmarks import recordings
 from tests.benchmarks.hearing_report import errors_of_utterances, interval
+from tests.benchmarks.recordings import Recording
 from tests.benchmarks.transcription import known_sentences
 from tests.studio_process import ROOT, StudioProcess
 
@@ -84,8 +90,12 @@ QUIET = (
 """Options of Chromium that keep it at what it is asked for."""
 LOUD = 0.02
 LONGEST_WORD_MS = 800.0
-RECORDINGS = 6
-BLOCK_SAMPLES = 10 * SAMPLING_RATE
+SPOKEN = {"without pauses": ((0.0, 0.0), 100.0, 3), "with pauses": (recordings.PAUSE_SECONDS, 60.0, 6)}
+"""Pauses between clips, length, and how many recordings."""
+LEAST_SECONDS = 4.0
+"""Twenty times what the page sends at least: with that, hearing takes as long as the recording."""
+MOST_SECONDS = 20.0
+"""What the page sends at most."""
 Sound = NDArray[np.float32]
 
 
@@ -207,48 +217,74 @@ def browser_that_hears(playwright: Any, microphone: Path, *, again_and_again: bo
 
 
 def texts_after_stop(folder: Path) -> str:
-    """The second table: errors of what stands there after Stop, and of the file's transcript."""
+    """The second table: errors of what stands there after Stop, of the file's transcript, and before Stop."""
     settings = Settings.from_env({"STUDIO_HOME": str(folder), "STUDIO_THREADS": "1"})
     registry = ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None)
-    engines = ModelCache(registry, idle_seconds=3600, threads=1)
-    model, sessions = os.environ["STUDIO_TEST_MODEL"], LiveSessions(engines, lambda: folder, math.inf)
+    engines = ModelCache(registry, idle_seconds=3600, threads=1, exports=Exporter(registry))
     rows = ""
-    for language in recordings.FOLDERS:
-        spoken = recordings.joined("", language, recordings.clips(language), length_seconds=60.0)
-        lived, filed = [], []
-        for one in itertools.islice(spoken, RECORDINGS):
-            options = TranscribeOptions(language=language)
-            sessions.begin(one.name, model, options)
-            for at in range(0, len(one.samples), BLOCK_SAMPLES):
-                block = (one.samples[at : at + BLOCK_SAMPLES] * 32767).astype("<i2")
-                is_last = at + BLOCK_SAMPLES >= len(one.samples)
-                sessions.feed(
-                    one.name, SAMPLING_RATE, base64.b64encode(block.tobytes()).decode(), is_last=is_last
-                )
-            said = sessions.end(one.name)
-            assert said
-            said.forget()
-            with engines.lease(model) as engine:
-                whole = engine.transcribe_samples([one.samples], one.seconds, options)
-            lived.append(errors_of_utterances(one, said.transcript.text)[:2])
-            filed.append(errors_of_utterances(one, whole.text)[:2])
-            print(language, one.name, *(counts.sum() for counts, _ in (lived[-1], filed[-1])), flush=True)
-        sizes = np.concatenate([size for _, size in lived])
-        live, file = (np.concatenate([count for count, _ in found]) for found in (lived, filed))
-        low, high = (100 * edge for edge in interval(live - file, sizes))
-        shares = [100 * count.sum() / sizes.sum() for count in (live, file)]
-        rows += (
-            f"| {language} | {sizes.sum()} | {shares[0]:.1f} % | {shares[1]:.1f} % "
-            f"| {shares[0] - shares[1]:+.1f} ({low:+.1f} to {high:+.1f}) |\n"
-        )
+    for kind, engine, language in itertools.product(SPOKEN, reversed(ENGINES), recordings.FOLDERS):
+        pauses, seconds, count = SPOKEN[kind]
+        spoken = recordings.joined("", language, recordings.clips(language), pauses, seconds)
+        told = f"{language}, {kind} | {engine}"
+        rows += _row_of_texts(told, list(itertools.islice(spoken, count)), engines, EngineChoice(engine))
+        print(rows, flush=True)
     engines.close()
     return (
         "# After Stop, beside the file\n\n"
-        f"`python -m tests.benchmarks.live --texts`: {RECORDINGS} recordings of a minute in each language, "
-        "whisper-tiny, 10 s at a time, as the page hears them. Errors of words (of characters in Mandarin, "
-        "simplified), with the 95 % interval of the difference.\n\n"
-        "| | words | after Stop | as a file | difference |\n|---|---|---|---|---|\n" + rows
+        "`python -m tests.benchmarks.live --texts`: whisper-tiny, recordings of a minute with pauses of 0.1 "
+        "to 1 s, and of 100 s without any. As on the page, what is said while one answer is waited for is "
+        f"heard next, {LEAST_SECONDS:.0f} s at least. Errors of words (of characters in Mandarin, "
+        "simplified), with the 95 % interval of the difference; how many words are lost in a row; waits in "
+        "seconds of the processor.\n\n"
+        "| | engine | words | after Stop | as a file | difference | before Stop | lost: after, file, before "
+        "| waits: median, longest | after Stop |\n|---|---|---|---|---|---|---|---|---|---|\n" + rows
     )
+
+
+def _row_of_texts(told: str, spoken: list[Recording], engines: ModelCache, choice: EngineChoice) -> str:
+    found: tuple[list[Any], ...] = ([], [], [])
+    model, waits, ends = os.environ["STUDIO_TEST_MODEL"], [], []
+    for one in spoken:
+        options = TranscribeOptions(language=one.language)
+        with tempfile.TemporaryDirectory() as folder:
+            sessions = LiveSessions(engines, lambda: Path(folder), math.inf)
+            sessions.begin(one.name, model, options, choice)
+            # As the page sends it, and as it is kept.
+            sound = (one.samples * 32767).round().astype("<i2")
+            at, took, shown = 0, [0.0], ""
+            while at < len(sound):
+                size = int(min(max(LEAST_SECONDS, took[-1]), MOST_SECONDS) * SAMPLING_RATE)
+                text, cpu = _fed(sessions, one.name, sound[at : at + size])
+                shown, at = f"{text.settled} {text.tentative}", at + size
+                took.append(cpu)
+            after, cpu = _fed(sessions, one.name, sound[:0], is_last=True)
+        waits += took[1:]
+        ends.append(cpu)
+        with engines.lease(model, choice) as engine:
+            kept = sound.astype(np.float32) / 32768
+            whole = engine.transcribe_samples([kept], one.seconds, options)
+        for texts, text in zip(found, (after.settled, whole.text, shown), strict=True):
+            texts.append(errors_of_utterances(one, text))
+        print(told, *(texts[-1][0].sum() for texts in found), flush=True)
+    sizes = np.concatenate([size for _, size, _ in found[0]])
+    live, file, before = (np.concatenate([count for count, _, _ in texts]) for texts in found)
+    low, high = (100 * edge for edge in interval(live - file, sizes))
+    shares = [100 * count.sum() / sizes.sum() for count in (live, file, before)]
+    lost = ", ".join(str(sum(lost for *_, lost in texts)) for texts in found)
+    return (
+        f"| {told} | {sizes.sum()} | {shares[0]:.1f} % | {shares[1]:.1f} % "
+        f"| {shares[0] - shares[1]:+.1f} ({low:+.1f} to {high:+.1f}) | {shares[2]:.1f} % | {lost} "
+        f"| {statistics.median(waits):.1f}, {max(waits):.1f} | {max(ends):.1f} |\n"
+    )
+
+
+def _fed(
+    sessions: LiveSessions, name: str, sound: NDArray[np.int16], *, is_last: bool = False
+) -> tuple[LiveText, float]:
+    """What the page is answered, and after how many seconds of the processor."""
+    sent = base64.b64encode(sound.tobytes()).decode()
+    began = time.process_time()
+    return sessions.feed(name, SAMPLING_RATE, sent, is_last=is_last), time.process_time() - began
 
 
 def written(table: str) -> str:

@@ -1,9 +1,9 @@
 """Transcription as the libraries' guides write it, and ours: errors, times, speed, memory on the same sound.
 
-`python -m tests.benchmarks.transcription --folder F [--pools speech,words,…] [--variants faster,…]` hears the
-recordings of `tests.benchmarks.recordings` with each variant, one thread and a process each, at its
-library's own defaults. What was heard is kept in F, so that a run goes on where it was broken off; `--again
-NAME` forgets what a variant heard. At the end it writes `reports/transcription.md`.
+`python -m tests.benchmarks.transcription --folder F [--pools speech,words,…] [--only "without pauses"]
+[--variants faster,…]` hears the recordings of `tests.benchmarks.recordings` with each variant, one thread and
+a process each, at its library's own defaults. What was heard is kept in F, so that a run goes on where it was
+broken off; `--again NAME` forgets what a variant heard. At the end it writes `reports/transcription.md`.
 
 Seconds are those of the processor, so that a busy machine matters little: divided by the sound's length they
 are the real-time factor of a core that does nothing else. Loading and a first clip are not counted.
@@ -234,6 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--pools", default=",".join(POOLS))
+    parser.add_argument("--only", default="", help="a part of the names of the recordings to hear")
     parser.add_argument("--variants", default=",".join(VARIANTS))
     parser.add_argument("--again", action="append", default=[])
     parser.add_argument("--report", type=Path, default=REPORT)
@@ -244,7 +245,7 @@ def main() -> None:
         heard.forget(variant)
     sounds: list[Recording] = []
     for pool in given.pools.split(","):
-        made = list(POOLS[pool](given.folder))
+        made = [sound for sound in POOLS[pool](given.folder) if given.only in sound.name]
         print(
             pool, f"{len(made)} recordings, {sum(sound.seconds for sound in made) / 60:.0f} min", flush=True
         )
