@@ -37,7 +37,9 @@ function encoded(chunks) {
   const count = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   const pcm = new Int16Array(count);
   let at = 0;
-  for (const chunk of chunks) for (const value of chunk) pcm[at++] = Math.max(-1, Math.min(1, value)) * 32767;
+  for (const chunk of chunks) {
+    for (const value of chunk) pcm[at++] = Math.round(32767 * Math.max(-1, Math.min(1, value)));
+  }
   const bytes = new Uint8Array(pcm.buffer);
   let text = '';
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));

@@ -4,10 +4,11 @@ import base64
 import json
 import re
 
-from playwright.sync_api import Page, expect
+import numpy as np
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, held, wait_until_recorded
-from tests.studio_process import StudioProcess
+from tests.studio_process import ROOT, StudioProcess
 
 NOTE_TRACKS = """() => {
   const ask = navigator.mediaDevices.getUserMedia;
@@ -115,6 +116,19 @@ def test_the_end_of_a_recording_starts_its_transcription_and_live_it_is_told_how
     expect(page.locator("#live-downloads a")).to_have_count(5)
     assert re.search(r"faster-whisper, \d+%: .* Speak when", page.evaluate("told.join()"))
     assert [path.name for path in (studio_server.home / "models").iterdir()] == ["demo-ct2"]
+
+
+def test_samples_are_rounded_to_sixteen_bits(browser: Browser) -> None:
+    code = (ROOT / "assets" / "microphone.js").read_text(encoding="utf-8")
+    encoded = re.search(r"^function encoded.*?^}", code, re.MULTILINE | re.DOTALL)
+    assert encoded
+    page = browser.new_page()
+    sent = page.evaluate(
+        f"({encoded[0]})([[0.7, -0.7, 1.2, 2.5], [-3, 40000, -40000]].map(quiet => "
+        "quiet.map(value => value / 32767)))"
+    )
+    page.close()
+    assert np.frombuffer(base64.b64decode(sent), "<i2").tolist() == [1, -1, 1, 3, -3, 32767, -32767]
 
 
 def test_without_a_microphone_the_page_says_what_to_do(open_page: OpenPage) -> None:
