@@ -393,7 +393,7 @@ def test_a_missing_manifest_is_named(runs: Runs) -> None:
 @pytest.mark.parametrize(
     ("row", "error", "sentence"),
     [
-        ({"language": "klingonish"}, ManifestError, r"Line \d: 'klingonish'"),
+        ({"language": "klingonish"}, ManifestError, r"line \d: 'klingonish'"),
         ({"text": "x" * 500}, ManifestError, "505 tokens, and the model takes 448"),
     ],
     ids=["unknown language", "labels that are all too long"],
