@@ -36,7 +36,9 @@ CHECKS = ("long_form", "other_languages", "timestamps", "silence", "language")
 _HUNDREDTHS = {"long_form": 45, "other_languages": 25, "timestamps": 12, "silence": 12, "language": 6}
 """Of the time that all take, about."""
 TOLERANCE = 0.05
-"""Where the interval says that no more was lost, nothing was; where no more is right, nothing is."""
+"""Where the interval says that no more was lost, nothing was."""
+_LEAST_RIGHT = 0.05
+"""Who gets fewer words right than this share can do nothing of it."""
 _UNKNOWN_ERRORS = 0.5
 """A base that is wrong so often does not know what the model was taught."""
 _FAR = 0.1
@@ -87,7 +89,7 @@ class Capability:
         """`better`, `kept`, `worse`, `neither` (the base cannot either), or `unclear`: too few to tell."""
         if self.clips < FEWEST_CLIPS and self.check != "silence":  # its windows are always the same
             return "worse" if self.clips > 2 and self.high < _COLLAPSE else "unclear"
-        if max(self.base, self.tuned) < TOLERANCE:
+        if max(self.base, self.tuned) < _LEAST_RIGHT:
             return "neither"  # about as many errors as words in both: by how many says nothing
         if self.high < 0 and self.low < -_LEAST_LOSS:
             return "worse"

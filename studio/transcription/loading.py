@@ -57,8 +57,8 @@ def loader(threads: int) -> Load:
             if not is_out_of_memory(error):  # of one that is called broken, the reason is looked at
                 raise
             raise RunError(
-                "Memory does not hold this model: choose a smaller one, or weights in 8 or 4 bits, or end "
-                "what else is at work there."
+                "There is not enough memory for this model: choose a smaller one, or weights in 8 or 4 bits, "
+                "or end other programs that use it."
             ) from error
 
     return load

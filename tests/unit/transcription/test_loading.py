@@ -47,7 +47,7 @@ def test_a_model_that_memory_does_not_hold_is_not_called_broken(
         raise error
 
     monkeypatch.setitem(LOADERS, "transformers", load_on_a_full_gpu)
-    with pytest.raises(RunError, match="Memory does not hold this model: choose a smaller one"):
+    with pytest.raises(RunError, match="There is not enough memory for this model: choose a smaller one"):
         loader(0)(tmp_path, "transformers", "auto", "cuda")
 
 
