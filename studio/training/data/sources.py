@@ -302,10 +302,12 @@ def require(rows: Sequence[object], source: str, problems: Sequence[RowProblem])
     """Raises ManifestError: if there is no row; it quotes the first problem."""
     if rows:
         return
+    if not problems:
+        raise ManifestError("{source} has no rows.", source=source)
     raise ManifestError(
         "No clip of {source} can be used: {count} rows have problems; the first, in {place}: {reason}",
         source=source,
         count=len(problems),
-        place=problems[0].place if problems else "",
-        reason=problems[0].reason if problems else "",
+        place=problems[0].place,
+        reason=problems[0].reason,
     )

@@ -18,7 +18,7 @@ from studio.options.arguments import command_line, parse_training_arguments, rea
 from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
 from studio.settings import Settings
-from studio.training.data.sources import SourceData
+from studio.training.data.sources import SourceData, require
 from studio.training.events import read_events
 from studio.transcription.loaded_base import load_base
 from tests.micro import make_tones
@@ -266,3 +266,8 @@ def test_clips_longer_than_the_window_are_named_with_their_line_and_length(tmp_p
     write_rows(manifest, [long, long])
     with pytest.raises(ManifestError, match="max_audio_len is 30 s"):
         read_source(TrainingConfig(train_data=str(manifest)))
+
+
+def test_where_there_is_neither_a_clip_nor_a_problem_no_line_is_named() -> None:
+    with pytest.raises(ManifestError, match=r"^a\.csv has no rows\.$"):
+        require((), "a.csv", ())
