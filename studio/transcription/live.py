@@ -25,6 +25,8 @@ PAUSE_SECONDS = 0.8
 """Silence of this length ends what was said."""
 LONGEST_SECONDS = 20.0
 """Somebody who makes no pause is cut behind the last settled word."""
+MOST_SECONDS = 28.0
+"""So long another hearing is waited for if no two agree, as after a loop: all still fits into a window."""
 _KEPT_SAMPLES = 3 * SAMPLING_RATE // 10
 """Sound before a voice begins: the first consonant is quiet."""
 
@@ -74,7 +76,7 @@ class LiveTranscript:
         self._hear_again()
         if silence >= PAUSE_SECONDS:
             self._settle(len(self._sound))
-        elif len(self._sound) >= LONGEST_SECONDS * SAMPLING_RATE:
+        elif len(self._sound) >= (LONGEST_SECONDS if self._agreed else MOST_SECONDS) * SAMPLING_RATE:
             self._settle_agreed()
         return self.text
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.evaluation.metrics import utterance_errors
 from studio.transcription.engine import TranscribeOptions, Word
-from studio.transcription.live import LONGEST_SECONDS, LiveTranscript
+from studio.transcription.live import MOST_SECONDS, LiveTranscript
 from studio.transcription.loaded_base import load_base
 from studio.transcription.transcriber import Transcriber
 
@@ -103,8 +103,20 @@ def test_who_makes_no_pause_is_cut_and_memory_stays_bounded(spoken: NDArray[np.f
     voice = np.tile(spoken[8_000:26_000], 60)
     for start in range(0, len(voice), SAMPLING_RATE):
         live.feed(voice[start : start + SAMPLING_RATE])
-        assert len(live._sound) <= (LONGEST_SECONDS + 1) * SAMPLING_RATE
+        assert len(live._sound) <= (MOST_SECONDS + 1) * SAMPLING_RATE
     assert live.finish().settled.count("turn on") >= 2
+
+
+def test_a_loop_that_one_hearing_wrote_is_not_settled_before_another_was_heard(
+    spoken: NDArray[np.float32],
+) -> None:
+    voice = np.tile(spoken[8_000:26_000], 26)
+    live = scripted("no no no no", "turn on the light", "turn on the light")
+    assert live.feed(voice[: 21 * SAMPLING_RATE]).settled == ""
+    assert live.feed(voice[21 * SAMPLING_RATE : 22 * SAMPLING_RATE]).settled == ""
+    assert live.feed(voice[22 * SAMPLING_RATE : 23 * SAMPLING_RATE]).settled == "turn on the light"
+    alone = scripted("no no no no")
+    assert alone.feed(voice[: 29 * SAMPLING_RATE]).settled == "no no no no", "no sound waits for ever"
 
 
 def test_chinese_is_in_one_script_whatever_each_hearing_is_in(spoken: NDArray[np.float32]) -> None:
