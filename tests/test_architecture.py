@@ -89,6 +89,12 @@ def imported_names(node: ast.AST) -> list[str]:
     return []
 
 
+@cache
+def imports() -> list[tuple[Path, ast.AST, str]]:
+    """Every import statement, and each name that it may bring in."""
+    return [(path, node, name) for path, node in nodes() for name in imported_names(node)]
+
+
 def layer_of(part: str) -> int:
     return next((index for index, layer in enumerate(LAYERS) if part in layer), -1)
 
@@ -105,16 +111,14 @@ def test_every_part_of_the_package_has_its_layer() -> None:
 
 def test_imports_point_one_way() -> None:
     wrong = []
-    for path, node in nodes():
+    for path, node, name in imports():
         if not path.is_relative_to(ROOT / "studio"):
             continue
-        here = part_of(path)
-        for name in imported_names(node):
-            if not name.startswith("studio.") or name == "studio.__version__":
-                continue
-            there = name.split(".")[1]
-            if there != here and layer_of(there) >= layer_of(here):
-                wrong.append(f"{place(path, node)} imports {name}")
+        if not name.startswith("studio.") or name == "studio.__version__":
+            continue
+        here, there = part_of(path), name.split(".")[1]
+        if there != here and layer_of(there) >= layer_of(here):
+            wrong.append(f"{place(path, node)} imports {name}")
     assert not wrong, "\n" + "\n".join(wrong)
 
 
@@ -124,9 +128,8 @@ def test_tabs_never_import_one_another() -> None:
     rooms = {path.parent.name for path in SOURCES if path.parent.parent == page}
     wrong = [
         f"{place(path, node)} imports {name}"
-        for path, node in nodes()
+        for path, node, name in imports()
         if path.parent.parent == page
-        for name in imported_names(node)
         if (other := re.match(r"studio\.ui\.(\w+)\.", name))
         and other[1] in rooms - {path.parent.name} - ({"shared"} if path.parent.name != "shared" else set())
     ]
@@ -137,9 +140,8 @@ def test_the_command_line_knows_nothing_of_the_page() -> None:
     """But for the command that opens it."""
     wrong = [
         f"{place(path, node)} imports {name}"
-        for path, node in nodes()
+        for path, node, name in imports()
         if path.is_relative_to(ROOT / "studio" / "cli") and path.name != "app.py"
-        for name in imported_names(node)
         if name.startswith("studio.ui")
     ]
     assert not wrong, "\n" + "\n".join(wrong)
@@ -148,8 +150,7 @@ def test_the_command_line_knows_nothing_of_the_page() -> None:
 def test_gradio_is_imported_only_by_the_page() -> None:
     wrong = [
         place(path, node)
-        for path, node in nodes()
-        for name in imported_names(node)
+        for path, node, name in imports()
         if name.split(".")[0] in ("gradio", "gradio_client")
         and not path.is_relative_to(ROOT / "studio" / "ui")
     ]
@@ -328,7 +329,7 @@ def test_every_requirement_is_pinned_exactly() -> None:
 def test_every_library_that_is_imported_is_required_by_name() -> None:
     required = {normalized(line.split("==")[0]) for line in requirement_lines("requirements.txt")}
     owners = importlib.metadata.packages_distributions()
-    imported = {name.split(".")[0] for _, node in nodes() for name in imported_names(node)}
+    imported = {name.split(".")[0] for _, _, name in imports()}
     brought_by_a_space = {"spaces", "authlib"}
     foreign = imported - set(sys.stdlib_module_names) - {"studio", "app"} - brought_by_a_space
     missing = {
