@@ -29,6 +29,7 @@ from studio.publishing.formats.export_format import ExportFormat
 from studio.publishing.parity import Decoded, Parity, compare, decode_with, proof_clips
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
+from studio.transcription.devices import memory_for_a_model
 from studio.transcription.engine import OnStep
 from studio.transcription.loaded_base import LoadedBase, load_base
 
@@ -270,7 +271,8 @@ def _write(
     """The new form in `staged`; gives how it compares."""
     clips = proof_clips()
     tell(Message("Loading {model} …", model=spec.id), 0.05)
-    base = load_base(base_folder, device="cpu", precision="float32")
+    with memory_for_a_model():
+        base = load_base(base_folder, device="cpu", precision="float32")
     forms = [_decoded(base, spec, folder, clips, tell)]
     if spec.kind is ModelKind.ADAPTER:
         tell(Message("Merging the adapter …"), 0.3)

@@ -5,12 +5,14 @@ CTranslate2 knows CUDA alone; on the others it takes the processor.
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from studio.errors import ConfigError
+from studio.errors import ConfigError, RunError
 from studio.messages import Message
 from studio.options.checks import check_choice
 
@@ -141,3 +143,17 @@ def _missing(kind: str) -> ConfigError:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, on the accelerator or off it."""
     return isinstance(error, MemoryError) or any(word in str(error).lower() for word in _NO_MEMORY)
+
+
+@contextmanager
+def memory_for_a_model() -> Iterator[None]:
+    """A block in which files come into memory. Raises RunError where that does not hold them."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):  # of one that is called broken, the reason is looked at
+            raise
+        raise RunError(
+            "There is not enough memory for this model: choose a smaller one, or weights in 8 or 4 bits, "
+            "or end other programs that use it."
+        ) from error

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from studio.errors import ModelBrokenError, first_line
+from studio.errors import ModelBrokenError, RunError, first_line
 from studio.lazy_imports import peft_library, transformers_library
 from studio.messages import Message
 from studio.options.choices import BITS, TRANSFORMERS
 from studio.registry.spec import ModelDimensions
 from studio.registry.tensors import read_json_object
 from studio.registry.validate import check_adapter, check_window
-from studio.transcription.devices import torch_device, usual_dtype
+from studio.transcription.devices import memory_for_a_model, torch_device, usual_dtype
 from studio.transcription.engines.transformers import TransformersModel
 
 
@@ -43,6 +43,7 @@ class LoadedBase:
         Raises:
             AdapterMismatchError: if it was made for a base of other dimensions.
             ModelBrokenError: if its files cannot be read.
+            RunError: if memory does not hold it.
         """
         weights = folder / "adapter_model.safetensors"
         if not weights.is_file():
@@ -68,13 +69,16 @@ class LoadedBase:
 
         name = _module_name(adapter_id)
         try:
-            with warnings.catch_warnings():
+            with memory_for_a_model(), warnings.catch_warnings():
                 # What peft calls is deprecated in transformers: nothing that a visitor could do about it.
                 warnings.simplefilter("ignore", FutureWarning)
                 if self._peft is None:
                     self._peft = peft.PeftModel.from_pretrained(self.model.model, folder, adapter_name=name)
                 else:
                     self._peft.load_adapter(folder, adapter_name=name)
+        except RunError:
+            self.is_spoiled = True
+            raise
         except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
             self.is_spoiled = True
             raise ModelBrokenError(

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from studio.errors import ConfigError, RunError
+from studio.errors import ConfigError
 from studio.options.choices import FASTER_WHISPER, TRANSFORMERS
 from studio.registry.spec import ModelKind, ModelSpec
-from studio.transcription.devices import is_out_of_memory
+from studio.transcription.devices import memory_for_a_model
 from studio.transcription.engine import EngineChoice
 from studio.transcription.loaded_base import LoadedBase, load_base
 from studio.transcription.loaded_export import LoadedExport, load_export
@@ -51,14 +51,7 @@ def loader(threads: int) -> Load:
 
     def load(folder: Path, engine: str, precision: str, device: str) -> LoadedBase | LoadedExport:
         """Raises what the loader of the engine raises, and RunError where memory does not hold the model."""
-        try:
+        with memory_for_a_model():
             return LOADERS[engine](folder, device=device, precision=precision, threads=threads)
-        except Exception as error:
-            if not is_out_of_memory(error):  # of one that is called broken, the reason is looked at
-                raise
-            raise RunError(
-                "There is not enough memory for this model: choose a smaller one, or weights in 8 or 4 bits, "
-                "or end other programs that use it."
-            ) from error
 
     return load

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from studio.dataset.audio import read_audio, save_pcm
-from studio.errors import AdapterMismatchError, AudioError, ConfigError, ModelBrokenError
+from studio.errors import AdapterMismatchError, AudioError, ConfigError, ModelBrokenError, RunError
 from studio.evaluation.metrics import error_rates
 from studio.transcription.engine import Progress, TranscribeOptions, Transcript
 from studio.transcription.engines.transformers import _row_starts, alignment_heads
@@ -178,6 +178,22 @@ def test_an_adapter_that_cannot_be_used_is_refused_and_the_base_still_works(
         base.add_adapter("gone", folder)
     assert not base.is_spoiled
     assert Transcriber(base, "demo").transcribe(command.path, TranscribeOptions()).text == command.text
+
+
+def test_an_adapter_that_memory_does_not_hold_is_not_called_broken(
+    demo_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import peft
+    import torch
+
+    def load_on_a_full_gpu(*_what: object, **_how: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB.")
+
+    base, folder = load_base(demo_model, device="cpu"), save_adapter(demo_model, tmp_path / "mine", seed=3)
+    monkeypatch.setattr(peft.PeftModel, "from_pretrained", load_on_a_full_gpu)
+    with pytest.raises(RunError, match="There is not enough memory for this model: choose a smaller one"):
+        base.add_adapter("mine", folder)
+    assert base.is_spoiled, "who asks next has the base loaded anew"
 
 
 def test_a_base_whose_weights_are_cut_short_is_broken(demo_model: Path, tmp_path: Path) -> None:
