@@ -28,7 +28,11 @@
     const place = document.getElementById(id);
     const box = place?.getBoundingClientRect();
     if (!box?.height) { // not drawn yet: what comes of a traced step, say, on a slow machine
-      setTimeout(() => show(id, mine, Infinity), LOOK_MS / 5);
+      const changes = new MutationObserver(() => {
+        changes.disconnect();
+        setTimeout(() => show(id, mine, Infinity), LOOK_MS / 5);
+      });
+      changes.observe(document.body, {subtree: true, childList: true, attributes: true});
       return;
     }
     if (box.top < -1 || box.top >= LOW * innerHeight) {
