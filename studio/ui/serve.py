@@ -14,7 +14,14 @@ from studio.serving.uploads import Uploads
 from studio.serving.waiting import AT_ONCE, Line
 from studio.serving.work import end_process
 from studio.settings import Settings, ask_directly
-from studio.ui.api.mcp import answer_for_addresses, answer_in_json, keep_files_in, log_in, require_mcp
+from studio.ui.api.mcp import (
+    answer_for_addresses,
+    answer_in_json,
+    keep_files_in,
+    log_in,
+    name_arguments,
+    require_mcp,
+)
 from studio.ui.build import build_app, launch_options
 from studio.ui.fair_queue import make_fair
 from studio.ui.light_sessions import make_light
@@ -64,6 +71,7 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
         if app.mcp_server_obj is not None:
             answer_in_json(app.mcp_server_obj)
             keep_files_in(uploads.folder)
+            name_arguments(app.mcp_server_obj)
             if settings.auth:
                 log_in(app.mcp_server_obj, settings.auth)
         collect_as_usual()

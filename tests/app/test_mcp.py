@@ -45,10 +45,11 @@ def test_an_assistant_finds_every_tool_explained_and_gets_answers_in_json(
         ("estimate", {"base_model": "small", "gpu": "RTX 4090"}),
         ("explain_oom", {"text": "CUDA out of memory. Tried to allocate 2.00 GiB"}),
         ("fit", {"gpu": "Voodoo 2"}),
+        ("runs", {"limits": 3}),
         ("transcribe", {"audio": f"data:audio/flac;base64,{sound}", "model": "demo"}),
         ("transcribe", {"audio": "http://nowhere.invalid/a.flac"}),
     ]
-    tools, (estimate, explained, refused, heard, unreachable) = run_in_loop(talk(studio.url, calls))
+    tools, (estimate, explained, refused, misspelt, heard, unreachable) = run_in_loop(talk(studio.url, calls))
     assert tools.keys() >= TOOLS
     unexplained = [
         f"{tool.name}({name})"
@@ -61,6 +62,7 @@ def test_an_assistant_finds_every_tool_explained_and_gets_answers_in_json(
     assert sized["gpu"].endswith("RTX 4090") and sized["verdict"] == "fits"
     assert json.loads(explained.content[0].text)["asked_bytes"] == 2 * 2**30
     assert refused.isError and "There is no GPU 'Voodoo 2'" in refused.content[0].text
+    assert misspelt.isError and "runs has no argument 'limits': it takes limit." in misspelt.content[0].text
     assert not heard.isError, studio.log()
     assert json.loads(heard.content[0].text)["text"]
     assert "http://nowhere.invalid/a.flac cannot be fetched: give" in unreachable.content[0].text

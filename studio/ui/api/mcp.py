@@ -116,6 +116,30 @@ def answer_in_json(server: Any) -> None:
     server.postprocess_output_data = in_json
 
 
+def name_arguments(server: Any) -> None:
+    """Has Gradio's MCP server answer a word that is no argument of a tool with those that are."""
+    handlers, types = server.mcp_server.request_handlers, server.types
+    answer = handlers[types.CallToolRequest]
+
+    async def answered(request: Any) -> Any:
+        """What the tool answers, or which of the words it does not know."""
+        tool, given = request.params.name, request.params.arguments or {}
+        known = server.get_input_schema(tool)[0]["properties"] if tool in server.tool_to_endpoint else given
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is None:
+            return await answer(request)
+        problem = ConfigError(
+            "{tool} has no argument {name!r}: it takes {known}.",
+            tool=tool,
+            name=unknown[:_MOST_SHOWN],
+            known=", ".join(known) or "none",
+        )
+        content = types.TextContent(type="text", text=str(problem))
+        return types.ServerResult(types.CallToolResult(content=[content], isError=True))
+
+    handlers[types.CallToolRequest] = answered
+
+
 def keep_files_in(folder: Path) -> None:
     """Has Gradio's MCP server keep sounds that come with a question there; it decided where when imported."""
     import gradio.mcp
