@@ -15,12 +15,18 @@ from studio.dataset.tables import check_text
 from studio.errors import ManifestError
 
 RECORDINGS = "wav.scp"
+_ABOUT = ("utt2spk", "utt2lang")
 _IN_ARCHIVE = re.compile(r"\.ark:\d+(\[[\d:,]*\])?$")
 
 
 class _Entry(NamedTuple):
     line: int
     value: str
+
+
+def is_part(path: Path) -> bool:
+    """Whether a file is of such a folder, and not the one that lists its recordings."""
+    return path.name in ("text", "segments", *_ABOUT) and path.with_name(RECORDINGS).is_file()
 
 
 def rows(folder: Path, wanted: Wanted) -> Iterator[Row]:
@@ -38,7 +44,7 @@ def rows(folder: Path, wanted: Wanted) -> Iterator[Row]:
         )
     texts, repeated_texts = _table(folder / "text")
     utterances, repeated_utterances = _table(folder / "segments")
-    about = {name: _table(folder / name)[0] for name in ("utt2spk", "utt2lang")}
+    about = {name: _table(folder / name)[0] for name in _ABOUT}
     clips = (_slices if utterances else _whole)(utterances or recordings, recordings)
     return chain(_rows(clips, {"text": texts, **about}), repeated, repeated_texts, repeated_utterances)
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, tab_rows
-from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech, voxpopuli
+from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech, text_files, voxpopuli
 from studio.dataset.tables import check_text, parsed_lines, rows_of
+from studio.errors import ManifestError
 
 
 class Listed(NamedTuple):
@@ -46,7 +47,14 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
         rows = tab_rows(path, first_line, blank_lines, wanted, marks_are_text=True)
         clips = beside / common_voice.SOUND_FOLDER
         return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))
-    found, rows = rows_of(path, blank_lines, first_line, wanted)
+    try:
+        found, rows = rows_of(path, blank_lines, first_line, wanted)
+    except ManifestError:
+        if not text_files.is_text(path) and not kaldi.is_part(path):
+            raise
+        raise ManifestError(
+            "{path} belongs to the recordings beside it: name its folder, not the file.", path=path
+        ) from None
     if found == "jsonl" and lhotse.is_cut(first_line):
         return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,), has_columns=False)
     return Listed(found, rows, (beside,), is_plain=True)

@@ -49,6 +49,13 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
         yield Row(number, {**audio, "text": said})
 
 
+def is_text(path: Path) -> bool:
+    """Whether a file is the text of a sound beside it, or LibriSpeech's of several."""
+    stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
+    sounds = (path.with_name(stem + ending) for stem in stems for ending in SOUND_FILES)
+    return path.name.endswith(_LIST_ENDING) or any(sound.is_file() for sound in sounds)
+
+
 def _own(sound: Path) -> list[Path]:
     return [sound.with_suffix(ending) for ending in _ENDINGS]
 

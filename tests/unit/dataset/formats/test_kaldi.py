@@ -37,6 +37,12 @@ def test_utterances_are_cut_from_their_recordings(data: Path, name: str) -> None
     assert rows == [("good  morning", 0.5, 1.5, 1.0, "en", "ann"), ("早安", 1.5, None, 1.5, "zh", None)]
 
 
+@pytest.mark.parametrize("name", ["text", "segments", "utt2lang"])
+def test_another_of_its_files_is_answered_with_the_folder(data: Path, name: str) -> None:
+    with pytest.raises(ManifestError, match=f"{name} belongs to the recordings beside it: name its folder"):
+        read_manifest(data / name)
+
+
 def test_an_id_that_stands_twice_is_named_and_its_first_line_counts(data: Path) -> None:
     (data / "segments").unlink()
     (data / "wav.scp").write_text(f"u1 {data}/sounds/long one.wav\nu1 other.wav\nu1 other.wav\n")

@@ -27,6 +27,13 @@ def test_each_sound_has_the_text_beside_it(sound: Sound, tmp_path: Path) -> None
         (4, "The row has no text."),
     ]
     assert said(read_manifest(tmp_path, max_rows=1)) == [("b.wav", "one two")]
+    for text in ("b.txt", "c.normalized.txt"):
+        with pytest.raises(
+            ManifestError, match=f"{text} belongs to the recordings beside it: name its folder"
+        ):
+            read_manifest(tmp_path / text)
+    with pytest.raises(ManifestError, match="no column for the audio"):
+        read_manifest(tmp_path / "README.txt")
 
 
 def test_librispeech_is_read_with_its_speakers_and_a_split_from_its_own_folder(
@@ -41,6 +48,10 @@ def test_librispeech_is_read_with_its_speakers_and_a_split_from_its_own_folder(
     assert {example.speaker for example in train.examples} == {"84"}
     for test in (read_manifest(tmp_path, split="test"), read_manifest(f"{tmp_path}::test")):
         assert said(test) == [("6-7-0000.flac", "GO 0")]
+    with pytest.raises(
+        ManifestError, match=r"84-121123\.trans\.txt belongs to the recordings beside it: name its"
+    ):
+        read_manifest(tmp_path / "train/84/121123/84-121123.trans.txt")
 
 
 def test_sounds_without_a_text_are_no_data_to_train_with(sound: Sound, tmp_path: Path) -> None:
