@@ -27,7 +27,7 @@ from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.delimited import Row
 from studio.dataset.formats.known import read_list
 from studio.dataset.manifest import read_manifest
-from studio.dataset.rows import audio_of
+from studio.dataset.rows import audio_of, without_root
 from studio.dataset.sequences import IN_MEMORY
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import require_free_space, storage_errors, user_path
@@ -389,7 +389,7 @@ def _put_where_named(folder: Path) -> None:
     for row in chain.from_iterable(map(_rows, lists if len(lists) < len(loose) else [])):
         with suppress(StudioError):
             audio, _start, _end = audio_of(row.values, columns_of(tuple(row.values), _SOUNDS))
-            place = PurePosixPath(audio.replace("\\", "/"))
+            place = PurePosixPath(without_root(audio))
             if normalize("NFC", place.name) in loose:
                 named.setdefault(normalize("NFC", place.name), set()).add(place)
     for name, places in named.items():

@@ -5,7 +5,7 @@ import stat
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from studio.dataset.audio import file_seconds
@@ -119,10 +119,16 @@ def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[
 
 def _spellings(audio: str) -> Iterator[str]:
     """The path as it stands, then as other systems write it: macOS takes letters and their accents apart, and
-    Windows has backslashes."""
+    Windows has backslashes; at last as what came with its list from another machine."""
     yield audio
-    plain = audio.replace("\\", "/")
-    yield from (unicodedata.normalize("NFC", plain), unicodedata.normalize("NFD", plain), plain)
+    for plain in dict.fromkeys((audio.replace("\\", "/"), without_root(audio))):
+        yield from (unicodedata.normalize("NFC", plain), unicodedata.normalize("NFD", plain), plain)
+
+
+def without_root(audio: str) -> str:
+    """A path of any system as it may lie in a folder: `data/a.wav` of `/data/a.wav` and `C:\\data/a.wav`."""
+    path = PureWindowsPath(audio)
+    return path.relative_to(path.anchor).as_posix() if path.root else audio.replace("\\", "/")
 
 
 def _inside(path: Path, within: Sequence[Path]) -> Path | None:

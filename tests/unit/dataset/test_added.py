@@ -86,7 +86,7 @@ def test_recordings_and_their_list_are_a_data_set_called_as_the_list(root: Path,
 def test_recordings_that_came_without_their_folder_are_where_their_list_names_them(
     root: Path, tmp_path: Path
 ) -> None:
-    sounds = sorted(make_tones(tmp_path / "tones", count=5).parent.glob("*.wav"))
+    sounds = sorted(make_tones(tmp_path / "tones", count=7).parent.glob("*.wav"))
     named = [
         "audio/tone0.wav",
         r"my\deep\tone1.wav",
@@ -94,12 +94,15 @@ def test_recordings_that_came_without_their_folder_are_where_their_list_names_th
         "a/tone3.wav",
         "b/tone3.wav",
         "../tone4.wav",
+        "/home/ann/set/tone5.wav",
+        r"D:\set\tone6.wav",
     ]
     listed = tmp_path / "list.csv"
     listed.write_text("path,text\n" + "".join(f"{name},hello\n" for name in named), encoding="utf-8")
     added = taken(*sounds, listed, root=root)
     rest = {"list.csv", "tone2.wav", "tone3.wav", "tone4.wav"}
-    assert set(contents(added.folder)) == {"audio/tone0.wav", "my/deep/tone1.wav"} | rest
+    moved = {"audio/tone0.wav", "my/deep/tone1.wav", "home/ann/set/tone5.wav", "set/tone6.wav"}
+    assert set(contents(added.folder)) == moved | rest
     assert added.problem is None and added.unusable_rows == 3, "which tone3 it is, nobody knows"
 
 
