@@ -15,20 +15,23 @@ Plain = str | int | float | list["Plain"] | dict[str, "Plain"]
 
 
 _COUNTED = re.compile(
-    r"(?<!the )(\{(\w+)[^{}]*\}) ((?:(?:corrected|evaluation|older) )?(?:character|clip|evaluation|field|"
-    r"file|language|machine|model|recording|reference|request|row|run|segment|sentence|source|time|token|"
-    r"visitor|window|word))s\b(?! from)(?: (are|have|wait)\b)?"
+    r"(?<!the )((?:\{(\w+)[^{}]*\} of )?\{(\w+)[^{}]*\} (?:(?:corrected|evaluation|older|other) )?(?:"
+    r"character|clip|evaluation|field|file|language|machine|model|process|recording|reference|request|row|run|"
+    r"segment|sentence|source|text|time|token|visitor|window|word))(e?s)\b(?! from)"
+    r"(?:((?: of [\w ]+?| that|, \{\w+\},)?) (are|have|need|wait|were)\b)?"
 )
-_OF_ONE = {"are": " is", "have": " has", "wait": " waits", None: ""}
+_OF_ONE = {"are": "is", "have": "has", "need": "needs", "wait": "waits", "were": "was"}
 
 
 def filled_in(template: str, values: Mapping[str, object]) -> str:
     """A template with its values, in English with the singular where what it counts is one."""
 
     def counted(found: re.Match[str]) -> str:
-        """The number's field, and what there is so many of."""
-        field, name, thing, verb = found.groups()
-        return f"{field} {thing}{_OF_ONE[verb]}" if values.get(name) == 1 else found[0]
+        """How many there are, perhaps of how many, what of, and what they do."""
+        things, part, name, plural, link, verb = found.groups("")
+        things += "" if values.get(name) == 1 else plural
+        does = _OF_ONE[verb] if verb and values.get(part or name) == 1 else verb
+        return f"{things}{link} {does}" if verb else things
 
     return _COUNTED.sub(counted, template).format(**values)
 

@@ -341,7 +341,7 @@ def _nothing_usable(source: str, problems: list[RowProblem], format_name: str) -
             source=source,
         )
     return ManifestError(
-        "None of the {count} rows of {source} can be used. Line {line}: {reason}",
+        "{source} has {count} rows, and none can be used. Line {line}: {reason}",
         count=len(problems),
         source=source,
         line=problems[0].line,

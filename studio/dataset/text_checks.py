@@ -97,7 +97,7 @@ def mixed_scripts(examples: Sequence[Example]) -> Iterator[RowProblem]:
             yield RowProblem.of(
                 example,
                 "mixed_script",
-                "The text is in {rare} characters, {count} others are in {common} ones.",
+                "The text is in {rare} characters, {count} other texts are in {common} ones.",
                 rare=rare,
                 count=counts[common],
                 common=common,

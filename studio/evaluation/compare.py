@@ -223,7 +223,7 @@ def clips_between(manifest: Manifest, seconds: tuple[float, float]) -> list[Exam
     clips = [clip for clip in manifest.examples if shortest <= (clip.duration_seconds or 0.0) <= longest]
     if not clips:
         raise ManifestError(
-            "None of the {count} clips of {source} is between {low:g} and {high:g} seconds long.",
+            "{source} has {count} clips, and none is between {low:g} and {high:g} seconds long.",
             count=len(manifest.examples),
             source=manifest.source,
             low=shortest,

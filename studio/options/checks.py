@@ -242,7 +242,7 @@ def weights_of(config: "TrainingConfig") -> tuple[float, ...]:
         weights = (-1.0,)
     if words and (len(weights) != count or not all(0 < weight < math.inf for weight in weights)):
         raise ConfigError(
-            "train_weights must be {count} numbers above 0, one a manifest in train_data, got {value!r}.",
+            "train_weights must be numbers above 0, one a manifest in train_data ({count}), got {value!r}.",
             count=count,
             value=in_short(config.train_weights),
         )

@@ -187,7 +187,7 @@ BAD_MANIFESTS = {
     "missing audio": (b'{"audio_path": "gone.wav", "text": "hello"}\n', ["gone.wav"]),
     "no row with a text": (
         b'{"audio_path": "noise.wav", "text": ""}\n' * 2,
-        ["None of the 2 rows", "no text"],
+        ["has 2 rows, and none can be used", "no text"],
     ),
     "misspelt column": (b'{"audio_paht": "noise.wav", "text": "hello"}\n', ["audio_path"]),
 }
@@ -515,7 +515,7 @@ def test_a_command_of_whisper_finetune_s_evaluation_is_understood(run_studio: Ru
     kept = json.loads(run_studio(*common, "--max_audio_len", str(seconds[1])).stdout)
     assert kept["models"][0]["n"] == 2
     refused = run_studio(*common, "--min_audio_len", "29")
-    assert_refused(refused, "None of the 3 clips of demo is between 29 and inf seconds long")
+    assert_refused(refused, "demo has 3 clips, and none is between 29 and inf seconds long")
     assert_refused(run_studio(*common, "--to_simple"), "--to_simple goes with --remove_pun")
     assert_refused(run_studio(*common, "--remove_pun", "--normalizer", "basic"), "--remove_pun")
 

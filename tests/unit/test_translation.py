@@ -64,13 +64,18 @@ def test_marks_of_a_terminal_do_not_reach_the_page(all_texts: set[str]) -> None:
     [
         ("Repetitions without end in {count} clips.", "Repetitions without end in 1 clip.", "1 个片段"),
         ("{count} visitors are ahead of you.", "1 visitor is ahead of you.", "1 位"),
+        ("{count} files of noise_dir are left out: {reason}", "1 file of noise_dir is left out: x", "1 个"),
+        ("{count} files, {reason}, are in it.", "1 file, x, is in it.", ""),
+        ("{count} of {many} recordings are done.", "1 of 11 recordings is done.", ""),
+        ("{count} processes need a core each.", "1 process needs a core each.", ""),
         ("Sentence {count} runs from 2 to 3 s.", "Sentence 1 runs from 2 to 3 s.", ""),
     ],
 )
 def test_one_of_a_thing_is_singular(template: str, said: str, in_chinese: str) -> None:
-    assert str(Message(template, count=1)) == tr(template, "en", count=1) == said
-    assert in_chinese in tr(template, "zh-CN", count=1)
-    assert "11 " in tr(template, "en", count=11) and template.format(count=11) == tr(template, "en", count=11)
+    values = {"reason": "x", "many": 11}
+    assert str(Message(template, count=1, **values)) == tr(template, "en", count=1, **values) == said
+    assert in_chinese in tr(template, "zh-CN", count=1, **values)
+    assert template.format(count=11, **values) == tr(template, "en", count=11, **values)
 
 
 def test_chinese_sentences_follow_without_a_space() -> None:

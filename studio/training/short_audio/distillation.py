@@ -273,7 +273,7 @@ def taught_by_base(
         )
     if left_out:
         events.warn(
-            Message("{count} clips are not used: the base model's text of them does not end.", count=left_out)
+            Message("{count} clips are not used: there the base model's text does not end.", count=left_out)
         )
     return found, states
 

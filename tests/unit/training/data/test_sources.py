@@ -67,7 +67,9 @@ def test_weights_are_shares_of_an_epoch(two: str) -> None:
 
 @pytest.mark.parametrize("weights", ["0.5", "1,2,3", "a,b", "1,-1", "0,1"])
 def test_weights_that_fit_nothing_are_refused(weights: str, two: str) -> None:
-    with pytest.raises(ConfigError, match="train_weights must be 2 numbers above 0"):
+    with pytest.raises(
+        ConfigError, match=r"train_weights must be numbers above 0, one a manifest in train_data \(2\)"
+    ):
         TrainingConfig(train_data=two, train_weights=weights)
 
 
