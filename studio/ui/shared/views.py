@@ -178,9 +178,10 @@ def _name_of(model: str | None) -> Message | str:
 
 
 def model_names(registry: ModelRegistry, locale: str) -> Callable[[str], str]:
-    """Gives what the model of an id is called in the lists to choose from; of one that is gone, its id."""
+    """Gives what the model of an id is called in the lists to choose from, also after it was renamed; of one
+    that is gone, its id."""
     names = {model: name for name, model in model_choices(registry.all(), locale, to_run=False)}
-    return lambda model: names.get(model, model)
+    return lambda model: names.get(model) or names.get(registry.called_now(model), model)
 
 
 def error_rate_of(spec: ModelSpec) -> str:

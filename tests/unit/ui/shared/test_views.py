@@ -25,12 +25,14 @@ from studio.publishing.findings import CHECK_NAMES
 from studio.publishing.formats import FORMS
 from studio.registry.catalog import RELEASED, find_released
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
+from studio.registry.store import ModelRegistry
 from studio.reports import data_views, evaluation_views
 from studio.reports.data_report import labels_table
 from studio.reports.markup import Html
 from studio.runs.history import Histories
 from studio.runs.status import EvalPoint, JobState, RunStatus
 from studio.runs.view import view
+from studio.settings import DEMO_MODEL
 from studio.training.events import EventLog, RunPhase
 from studio.training.outcome import Outcome
 from studio.training.retry import OUT_OF_MEMORY, Shortage, nothing_left
@@ -39,6 +41,7 @@ from studio.transcription.engine import Segment, Transcript, Word
 from studio.translation import tr
 from studio.ui.shared import transcript_views, views
 from studio.ui.train import run_views
+from tests.unit.registry.conftest import make_whisper
 
 EVIL = "<img src=x onerror=alert(1)>${alert(2)}"
 
@@ -149,6 +152,14 @@ def test_a_released_model_has_one_name_wherever_it_is_named() -> None:
     ):
         assert "Whisper small" in text_of(shown) and small not in shown
     assert views.known_name("small", "en") == "small", "a model of one's own may be called so"
+
+
+def test_a_model_that_was_renamed_is_called_as_it_is_now(tmp_path: Path) -> None:
+    registry = ModelRegistry(tmp_path / "models", demo=DEMO_MODEL, hf_cache=tmp_path / "hub")
+    make_whisper(registry.models / "mine")
+    registry.rename("mine", "普通话")
+    names = views.model_names(registry, "en")
+    assert (names("mine"), names("gone"), names("demo")) == ("普通话", "gone", "Demo model")
 
 
 def test_a_broken_model_is_listed_with_what_is_wrong() -> None:
