@@ -29,6 +29,10 @@ def catalogue(locale: str) -> Mapping[str, str]:
     return translations
 
 
+class OurName(str):
+    """What the studio itself calls a thing, in the visitor's language already."""
+
+
 def tr(text: str, locale: str, /, **values: object) -> str:
     """`text` in `locale` with its `{fields}` filled in; English where there is no translation."""
     template = catalogue(locale).get(text, text)
@@ -37,7 +41,8 @@ def tr(text: str, locale: str, /, **values: object) -> str:
     shown = {name: _said(value, locale) for name, value in values.items()}
     if locale.startswith("zh"):
         for name, value in shown.items():
-            template = _closed_up(template, f"{{{name}}}", str(value), isinstance(values[name], Message))
+            is_ours = isinstance(values[name], (Message, OurName))
+            template = _closed_up(template, f"{{{name}}}", str(value), is_ours)
     return filled_in(template, shown)
 
 

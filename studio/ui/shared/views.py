@@ -16,7 +16,7 @@ from studio.reports.forms_views import exports_table, forms_table
 from studio.reports.language_names import languages_of
 from studio.reports.markup import Child, Html, table, tag
 from studio.reports.pieces import badge, button, definition_list, folded, note
-from studio.translation import N_, paragraph, said, tr
+from studio.translation import N_, OurName, paragraph, said, tr
 from studio.ui.shared.charts import PART_COLOURS
 from studio.ui.shared.short_audio_views import short_audio_table
 from studio.units import format_bytes, format_percent, local_time
@@ -166,7 +166,8 @@ def _title(spec: ModelSpec, locale: str) -> str:
 
 def known_name(model: str | None, locale: str) -> str:
     """What the model of an id is called, as far as that is known without the others; empty of none."""
-    return tr("{text}", locale, text=_name_of(model))
+    name = _name_of(model)
+    return OurName(said(name, locale)) if isinstance(name, Message) else name
 
 
 def _name_of(model: str | None) -> Message | str:

@@ -469,6 +469,11 @@ def test_a_real_difference_is_a_sentence_with_the_better_model_first() -> None:
     )
 
 
+def test_chinese_closes_up_what_the_studio_calls_a_model_and_not_what_people_do() -> None:
+    shown = compared(locale="zh-CN", a=views.known_name("demo", "zh-CN"), b="普通话")
+    assert "普通话 比演示模型少 20.0" in shown and "普通话 在 7 个片段中错误少于演示模型，" in shown
+
+
 def test_a_difference_that_may_be_chance_says_so() -> None:
     shown = compared(ci_low=-0.3, ci_high=0.1, significant=False)
     assert "may be chance" in shown and "-10.0 to 30.0" in shown
