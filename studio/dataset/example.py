@@ -1,6 +1,7 @@
 """What a manifest is read into: clips with their texts, and rows that cannot be used."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,8 +64,11 @@ class Example:
 
 
 def place_of(line: int, source: str) -> Message:
-    """A line, as people read of it: `line 3`, or `line 3 of a.csv` where the manifest's name is given."""
-    return Message("line {line} of {list}" if source else "line {line}", line=line, list=source)
+    """A line, as people read of it: `line 3`, or `line 3 of mine/a.csv` where the manifest is given. The
+    folder tells those apart that are all called `train.csv`.
+    """
+    name = "/".join(re.split(r"[\\/]", source.rstrip("/\\"))[-2:])
+    return Message("line {line} of {list}" if source else "line {line}", line=line, list=name)
 
 
 def spread(rows: Sequence[Example], most: int) -> list[Example]:

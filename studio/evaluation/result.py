@@ -4,7 +4,6 @@ import csv
 import io
 import math
 import operator
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -107,12 +106,7 @@ class UtteranceRow:
     @property
     def place(self) -> Message:
         """Its line; where there are several lists, with the name of its own."""
-        return place_of(self.line, self.list_name)
-
-    @property
-    def list_name(self) -> str:
-        """Last part of the list's path; empty where there is one list."""
-        return re.split(r"[\\/]", self.source)[-1]
+        return place_of(self.line, self.source)
 
     @property
     def confidence(self) -> float | None:

@@ -87,8 +87,9 @@ def test_of_several_lists_each_line_says_which_it_is_of(
     monkeypatch.setattr(sequences, "IN_MEMORY", 1)
     assert run([f"{b},{a}"], settings) == 1
     printed = capsys.readouterr().out
-    assert f"line 2 of {a}: The clip and its text are the same as in line 2 of {b}." in printed
-    assert f"line 3 of {a}: There is no" in printed and f"line 3 of {b}: There is no" in printed
+    first, second = (f"{tmp_path.name}/{name}.csv" for name in "ba")
+    assert f"line 2 of {second}: The clip and its text are the same as in line 2 of {first}." in printed
+    assert f"line 3 of {second}: There is no" in printed and f"line 3 of {first}: There is no" in printed
     run([f"{b},{a}", "--min_audio_len", "20", "--json"], settings)
     told = [
         (row["source"], row["line"], row["kind"]) for row in json.loads(capsys.readouterr().out)["problems"]
@@ -98,7 +99,7 @@ def test_of_several_lists_each_line_says_which_it_is_of(
     ]
     written = tmp_path / "result.json"
     evaluate.run(["--data", f"{b},{a}", "--output_file", str(written)], settings)
-    assert f"Left out: line 3 of {a}: There is no" in capsys.readouterr().err
+    assert f"Left out: line 3 of {second}: There is no" in capsys.readouterr().err
     assert [row.source for row in read_evaluation(written).problems] == [a, b]
     run([b], settings)
     assert "line 3: There is no" in capsys.readouterr().out

@@ -121,7 +121,10 @@ def test_a_clip_that_cannot_be_used_is_left_out_for_all_and_named(
     ]
     other = write_rows(tmp_path / "other.jsonl", rows[1:])
     of_both = evaluate(engines, ["demo"], f"{path},{other}", options=PLAIN)
-    assert [str(row.place) for row in of_both.utterances] == ["line 2 of test.jsonl", "line 1 of other.jsonl"]
+    assert [str(row.place) for row in of_both.utterances] == [
+        f"line 2 of {tmp_path.name}/test.jsonl",
+        f"line 1 of {tmp_path.name}/other.jsonl",
+    ]
     write_rows(path, rows[:1])
     with pytest.raises(ManifestError, match=r"bad\.wav|Not one clip"):
         evaluate(engines, ["demo"], str(path), options=PLAIN)

@@ -46,7 +46,7 @@ def test_the_file_holds_all_and_runs_and_fetches_nothing(demo_speech: Path) -> N
     assert "data:audio" not in evaluation_report(made, Explorer(made), "en", has_sound=False)
     assert "第 1 行</span>" in shown and "1.0\u00a0秒" in shown, "a figure and its unit stay on one line"
     of_two = replace(made, utterances=tuple(replace(row, source="/a/b.csv") for row in made.utterances))
-    assert "第 1 行（b.csv）" in evaluation_report(of_two, Explorer(of_two), "zh-CN", has_sound=False)
+    assert "第 1 行（a/b.csv）" in evaluation_report(of_two, Explorer(of_two), "zh-CN", has_sound=False)
     assert evaluation_report(Evaluation("list", (), (), ()), None, "en", has_sound=True).endswith("</html>\n")
 
 

@@ -377,12 +377,12 @@ def test_of_several_lists_the_preview_and_doubted_labels_name_the_list() -> None
     ):
         assert "b.csv : 4" in text_of(shown)
     same = {
-        "en": "The clip is the same as in line 4 of b.csv, but with another text.",
-        "zh-CN": "该片段与第 4 行（b.csv）相同，但文本不同。",
-        "zh-TW": "該片段與第 4 行（b.csv）相同，但文字不同。",
+        "en": "The clip is the same as in line 4 of mine/b.csv, but with another text.",
+        "zh-CN": "该片段与第 4 行（mine/b.csv）相同，但文本不同。",
+        "zh-TW": "該片段與第 4 行（mine/b.csv）相同，但文字不同。",
     }
     for locale, text in same.items():
-        place = place_of(4, "b.csv")
+        place = place_of(4, "/a/very/long/way/to/mine/b.csv")
         told = tr("The clip is the same as in {place}, but with another text.", locale, place=place)
         assert told == text
 
