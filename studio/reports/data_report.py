@@ -86,7 +86,10 @@ def report_view(
 def _figures(report: DatasetReport, locale: str) -> list[tuple[str, Child]]:
     shares = {language: format_percent(n / report.good_rows) for language, n in report.languages.items()}
     unnamed = tr("none named", locale)
-    named = [f"{language_name(code, locale) or unnamed} ({share})" for code, share in shares.items()]
+    named = [
+        tr("{name} ({share})", locale, name=language_name(code, locale) or unnamed, share=share)
+        for code, share in shares.items()
+    ]
     rate = f"{report.median_characters_per_second:.1f}"
     languages = tr(N_(", "), locale).join(named) or "–"
     return [(tr("Languages", locale), languages), (tr("Characters per second", locale), rate)]

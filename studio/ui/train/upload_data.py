@@ -29,9 +29,8 @@ def build_upload_section(settings: Settings, tab: gr.Tab, source: Block) -> None
     with gr.Accordion(_("Upload training data"), open=False, elem_id="upload"):
         gr.Markdown(
             _(
-                "One zip with the recordings and their list, or the recordings and a list (CSV, TSV, JSON "
-                "lines) that names them without a folder. Each file may be up to {size:g} MB. They stay in "
-                "this studio's folder.",
+                "One zip with the recordings and their list, or the recordings and a list of them (CSV, "
+                "TSV, JSON lines). Each file may be up to {size:g} MB. They stay in this studio's folder.",
                 size=settings.max_upload_mb,
             ),
             elem_classes="subdued",

@@ -143,4 +143,4 @@ def test_the_report_is_one_file_without_script_or_address(services: Services, da
         assert '<meta name="viewport" content="width=device-width' in page
     two = replace(answer.report, languages={"en": 6, "zh": 4}, good_rows=10)
     shown = report_view(two, answer.labels, answer.examples, "zh-CN")
-    assert "gone.wav" in shown and re.search(r"英语 \(60.0\W%\)、中文", shown)
+    assert "gone.wav" in shown and re.search(r"英语（60.0\W%）、中文", shown)
