@@ -106,6 +106,9 @@ _WORTH = {
 
 
 def _comparison(row: Mapping[str, Any], worth: str, locale: str) -> str:
+    if not (row["better"] or row["worse"]):
+        alike = N_("{metric}: {a} and {b} make as many errors in every clip.")
+        return tr(alike, locale, metric=str(row["metric"]).upper(), a=row["a"], b=row["b"])
     # The difference is b minus a: below zero, b makes fewer errors.
     better, worse, low, high = row["a"], row["b"], row["ci_low"], row["ci_high"]
     if row["difference"] < 0:

@@ -479,6 +479,11 @@ def test_a_difference_that_may_be_chance_says_so() -> None:
     assert "may be chance" in shown and "-10.0 to 30.0" in shown
 
 
+def test_two_that_make_the_same_errors_are_said_to() -> None:
+    shown = compared(difference=0.0, ci_low=0.0, ci_high=0.0, significant=False, better=0, worse=0)
+    assert shown == "WER: demo and mine make as many errors in every clip."
+
+
 def test_of_few_clips_a_difference_is_neither_real_nor_chance() -> None:
     for clips in (1, 4):
         shown = compared(clips)
