@@ -223,7 +223,9 @@ def clips_between(manifest: Manifest, seconds: tuple[float, float]) -> list[Exam
     clips = [clip for clip in manifest.examples if shortest <= (clip.duration_seconds or 0.0) <= longest]
     if not clips:
         raise ManifestError(
-            "{source} has {count} clips, and none is between {low:g} and {high:g} seconds long.",
+            "{source} has {count} clips, and none is between {low:g} and {high:g} seconds long."
+            if longest < math.inf
+            else "{source} has {count} clips, and none lasts {low:g} seconds or more.",
             count=len(manifest.examples),
             source=manifest.source,
             low=shortest,
