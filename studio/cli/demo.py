@@ -20,7 +20,8 @@ from studio.units import format_bytes
 Story = Callable[[str], None]
 """Where the tour is told: on standard output, or beside the JSON on standard error."""
 
-RUN_NAME = "demo-tour"
+RECIPE = TrainingConfig(run_name="demo-tour")
+"""The one that the page opens with."""
 _SAMPLES = 3
 _FOR_SCALE = ("tiny", "small", "large-v3-turbo")
 
@@ -66,7 +67,7 @@ def _size(services: Services, story: Story) -> None:
 def _train(services: Services, story: Story) -> RunStatus:
     story("")
     story("2. Train: an adapter for speech that the demo model gets wrong")
-    run_id = start_run(TrainingConfig(run_name=RUN_NAME), services)
+    run_id = start_run(RECIPE, services)
     services.jobs.start()
     status = follow(services.jobs, run_id)
     for line in before_and_after(status):

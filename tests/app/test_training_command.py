@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ import pyarrow.parquet
 import pytest
 import torch
 
+from studio.cli import demo
 from tests.conftest import RunStudio
 from tests.micro import make_tones
 from tests.studio_process import command, words_of
@@ -65,22 +67,28 @@ def long_run(
     process.wait()
 
 
-def test_the_tour_trains_the_demo_model_to_less_than_half_its_errors(
-    run_studio: RunStudio, studio_home: Path
-) -> None:
+def test_the_tour_sizes_trains_and_listens(run_studio: RunStudio, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a shorter recipe: what the tour's own makes of the model is told in `browser/test_story.py`."""
+    short = {"max_steps": 2, "max_eval_samples": 2, "generation_max_length": 20}
+    short |= {"replay_share": 0.0, "capability_check": False}
+    monkeypatch.setattr(demo, "RECIPE", replace(demo.RECIPE, **short))
     done = run_studio("demo", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    before, *after = answer["evaluations"]
-    assert before["step"] == 0
-    assert min(point["wer"] for point in after) < before["wer"] / 2
-    right = {who: [row[who] == row["reference"] for row in answer["heard"]] for who in ("base", "adapter")}
-    assert sum(right["adapter"]) > sum(right["base"])
-    assert "1. Estimate" in done.stderr
-    (card,) = [json.loads(path.read_text("utf-8")) for path in (studio_home / "models").glob("*/model.json")]
-    assert card["long_recordings"] == "short", "its base knows nothing of the accent"
-    rows = {row["check"]: row for row in card["capabilities"]["checks"]}
-    assert rows["long_form"]["base"] < 0.2 and rows["long_form"]["tuned"] > 0.8
+    assert (answer["state"], answer["model"]) == ("finished", "demo-tour")
+    assert [point["step"] for point in answer["evaluations"]] == [0, 2]
+    assert len(answer["heard"]) == 3 and all(row["reference"] and row["base"] for row in answer["heard"])
+    told = (
+        "1. Estimate",
+        "2. Train",
+        "\nfinished ",
+        "\n   WER: ",
+        "3. Transcribe",
+        "\n   base ",
+        "\n   adapter ",
+    )
+    places = [done.stderr.find(words) for words in told]
+    assert -1 not in places and places == sorted(places), done.stderr
 
 
 def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 from PIL import Image
 from playwright.sync_api import FloatRect, expect
 
+from studio.cli.demo import RECIPE
 from studio.evaluation.metrics import utterance_errors
+from studio.files import read_json
+from studio.options.arguments import read_config
 from tests.browser.conftest import (
     OpenPage,
     assert_little_moved,
@@ -17,6 +21,7 @@ from tests.browser.conftest import (
     show_tab,
     wait_until_recorded,
 )
+from tests.studio_process import StudioProcess
 
 TRAINING_MILLISECONDS = 480_000
 SCENE_SECONDS = 2
@@ -48,7 +53,11 @@ def rates_of(text: str) -> tuple[float, float]:
 
 
 def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
-    open_page: OpenPage, spoken: tuple[Path, str], screenshots: Path, tmp_path: Path
+    open_page: OpenPage,
+    spoken: tuple[Path, str],
+    studio_server: StudioProcess,
+    screenshots: Path,
+    tmp_path: Path,
 ) -> None:
     page = open_page(hears=spoken[0])
     expect(page.locator("#memory-chart figure")).to_be_visible()
@@ -80,6 +89,12 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     assert_little_moved(page)
     before, after = rates_of(status.inner_text())
     assert after < before / 2
+    (recipe,) = studio_server.home.glob("runs/*/config.json")
+    assert replace(read_config(recipe), run_name=RECIPE.run_name) == RECIPE
+    (card,) = map(read_json, studio_server.home.glob("models/*/model.json"))
+    assert card["long_recordings"] == "short", "its base knows nothing of the accent"
+    rows = {row["check"]: row for row in card["capabilities"]["checks"]}
+    assert rows["long_form"]["base"] < 0.2 and rows["long_form"]["tuned"] > 0.8
     expect(page.locator("#run-errors .js-plotly-plot")).to_be_visible()
     page.screenshot(path=screenshots / "trained.png", full_page=True)
     scenes.append(page.screenshot())

@@ -20,4 +20,5 @@ def test_a_run_that_fails_is_told_to_machines_too(
     monkeypatch.setattr(demo, "follow", stopped)
     assert demo.run(["--json"], settings) == 1
     told = json.loads(capsys.readouterr().out)
-    assert told["run_id"].startswith(demo.RUN_NAME) and told["state"] != "finished" and told["heard"] == []
+    assert told["run_id"].startswith(demo.RECIPE.run_name)
+    assert told["state"] != "finished" and told["heard"] == []
