@@ -401,7 +401,7 @@ def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
 ) -> None:
     samples = demo_speech / "samples"
     long = tmp_path / "long.flac"
-    soundfile.write(long, np.tile(read_audio(samples / "long.ogg"), 12), 16_000)
+    soundfile.write(long, np.tile(read_audio(samples / "long.ogg"), 4), 16_000)
     words = ("transcribe", samples / "kitchen-light.flac", long, "--output_file", "heard.json")
     process = command(words, environ, studio_home, tmp_path)
     with process:

@@ -5,8 +5,9 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -32,34 +33,38 @@ def heard_at(url: str, key: str) -> list[str]:
     return [whole.text, "".join(pieces)]
 
 
-@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])
-def test_the_endpoint_alone_serves_until_it_is_told_to_end(
-    environ: dict[str, str], studio_home: Path, tmp_path: Path, ends: signal.Signals
+def test_the_endpoint_alone_serves_until_ctrl_c(
+    environ: dict[str, str], studio_home: Path, tmp_path: Path
 ) -> None:
-    key, port = "key-of-programs", free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     words = ["serve", "--port", str(port)]
-    with command(words, {**environ, "STUDIO_API_KEY": key}, studio_home, tmp_path) as serving:
-        wait_for_endpoint(url, serving, 401)
-        if ends is signal.SIGTERM:
-            assert heard_at(url, key) == [TEXT, TEXT]
-        serving.send_signal(ends)
+    with command(words, environ, studio_home, tmp_path) as serving:
+        wait_for_endpoint(url, serving, 200)
+        serving.send_signal(signal.SIGINT)
         assert serving.wait(60) == 0
     assert (tmp_path / "stderr").read_text().splitlines()[0] == f"Serving demo at {url}/v1"
 
 
-@pytest.mark.parametrize("words", [["serve"], ["app"]], ids=["alone", "with the page"])
+@pytest.mark.parametrize("with_page", [False, True], ids=["alone", "with the page"])
 def test_who_is_not_answered_before_it_ends_is_told_to_come_again(
-    words: list[str], environ: dict[str, str], studio_home: Path, tmp_path: Path
+    with_page: bool,
+    environ: dict[str, str],
+    studio_home: Path,
+    start_studio: Callable[..., StudioProcess],
+    tmp_path: Path,
 ) -> None:
-    port = free_port()
+    key, port = "key-of-programs", free_port()
     url, long = f"http://127.0.0.1:{port}", tmp_path / "long.flac"
     clip, rate = soundfile.read(CLIP)
     soundfile.write(long, np.tile(clip, int(1800 * rate / len(clip))), rate)
 
     def asks(stream: str) -> tuple[int, str]:
         """Status and body of a request whose recording takes longer than the server has."""
-        with httpx.Client(timeout=120) as client, long.open("rb") as sound:
+        with (
+            httpx.Client(timeout=120, headers={"Authorization": f"Bearer {key}"}) as client,
+            long.open("rb") as sound,
+        ):
             form = {"model": "demo", "stream": stream}
             with client.stream(
                 "POST", f"{url}/v1/audio/transcriptions", files={"file": sound}, data=form
@@ -71,10 +76,22 @@ def test_who_is_not_answered_before_it_ends_is_told_to_come_again(
                 return told.status_code, "".join(pieces)
 
     is_heard, sent = threading.Event(), tmp_path / "tmp"
-    sent.mkdir()
-    environ = {**environ, "TMPDIR": str(sent)}
-    with command([*words, "--port", str(port)], environ, studio_home, tmp_path) as serving:
-        wait_for_endpoint(url, serving, 200)
+    extra = {"GRADIO_TEMP_DIR": str(sent), "STUDIO_API_KEY": key}
+    with ExitStack() as stack:
+        if with_page:
+            page = start_studio(extra=extra)
+            url, ends, said = page.url, page.interrupt, page.log
+        else:
+            words = ["serve", "--port", str(port)]
+            serving = stack.enter_context(command(words, {**environ, **extra}, studio_home, tmp_path))
+            said = (tmp_path / "stderr").read_text
+
+            def ends() -> int:
+                serving.terminate()
+                return serving.wait(60)
+
+            wait_for_endpoint(url, serving, 401)
+            assert heard_at(url, key) == [TEXT, TEXT]
         with ThreadPoolExecutor(4) as programs:
             streamed = programs.submit(asks, "true")
             assert is_heard.wait(120)
@@ -82,15 +99,14 @@ def test_who_is_not_answered_before_it_ends_is_told_to_come_again(
             deadline = time.monotonic() + 60
             while len(list(sent.rglob("*/" + "[0-9a-f]" * 32))) < 4 and time.monotonic() < deadline:
                 time.sleep(0.05)  # two of them wait in line then
-            serving.send_signal(signal.SIGTERM)
+            assert ends() == 0
             answers = [each.result() for each in others]
             status, events = streamed.result()
-        assert serving.wait(60) == 0
     assert [status for status, _body in answers] == [503] * 3
     assert {json.loads(body)["error"]["code"] for _status, body in answers} == {"server_stopping"}
     assert status == 200 and '"transcript.text.delta"' in events
     assert json.loads(events.rsplit("data: ", 1)[1])["error"]["code"] == "server_stopping"
-    assert "Traceback" not in (told := (tmp_path / "stderr").read_text()) and "terminate" not in told
+    assert "Traceback" not in (told := said()) and "terminate" not in told
 
 
 def wait_for_endpoint(url: str, serving: subprocess.Popen[str], status: int) -> None:
