@@ -1,16 +1,26 @@
-"""`python -m tests.forked_studio SOCKET`: `python app.py` with workers that are forked, see `forking.py`.
+"""`python -m tests.forked_studio SOCKET [COMMAND …]`: `python app.py`, or a command, with forked workers:
+see `forking.py`.
 
 Processes that the server spawns read this file again: as `app.py`, it imports nothing for them.
 """
 
+import os
 import sys
 
 if __name__ == "__main__":
     from dataclasses import replace
     from functools import partial
 
+    from studio.cli.main import main
     from studio.settings import Settings
     from studio.ui.serve import serve
     from tests.forking import ForkedProcess
 
-    sys.exit(serve(replace(Settings.from_env(), popen=partial(ForkedProcess, sys.argv[1]))))
+    address, *words = sys.argv[1:]
+
+    def settings() -> Settings:
+        return replace(Settings.from_env(), popen=partial(ForkedProcess, address))
+
+    # Those that were there before the fork know what else their files were.
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
+    sys.exit(main(words, settings) if words else serve(settings()))

@@ -47,6 +47,7 @@ READ_LATE = (
     *("OMP_NUM_THREADS", "JE_ARROW_MALLOC_CONF", "KMP_"),
     *("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_"),
     *("ACCELERATE_", "TORCHELASTIC_", "TORCH_NCCL_"),
+    *("NETWORK_NAMESPACE", "NCCL_SOCKET_", "GLOO_SOCKET_"),
 )
 """Variables that libraries read as late as the studio does, or of which it does not depend."""
 READ_BY_THE_PAGE = ("OAUTH_", "OPENID_", "SYSTEM")
@@ -204,6 +205,9 @@ def become(asking: socket.socket, files: list[int], request: dict[str, Any], add
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
+    if network := request["environ"].get("NETWORK_NAMESPACE"):
+        with Path("/run/netns", network).open() as place:
+            assert ctypes.CDLL(None).setns(place.fileno(), 0) == 0
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environ"])

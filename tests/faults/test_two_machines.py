@@ -16,6 +16,7 @@ import pytest
 
 from studio.options.arguments import command_line
 from studio.options.training import TrainingConfig
+from tests.forking import Popen, forked_server
 from tests.studio_process import ROOT, end_processes_of
 from tests.unit.training.attempts import quick
 
@@ -24,16 +25,22 @@ PATIENCE_SECONDS = 300
 
 @dataclass
 class Machine:
-    """A namespace with an address, and a studio's home of its own."""
+    """A namespace with an address, and a home of its own; its processes are forked, unless `truly`."""
 
     namespace: str
     address: str
     home: Path
     environ: dict[str, str]
+    popen: Popen
+    truly: bool = False
 
     def studio(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            ["ip", "netns", "exec", self.namespace, sys.executable, "-m", "studio", *words],
+        popen, start = self.popen, forked_server(self.popen)["command"]
+        if self.truly:
+            popen = subprocess.Popen
+            start = ["ip", "netns", "exec", self.namespace, sys.executable, "-m", "studio"]
+        return popen(
+            [*start, *words],
             env={**self.environ, "PYTHONPATH": f"{self.environ.get('PYTHONPATH', '')}:{ROOT}"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -53,7 +60,7 @@ def ip(*words: str) -> None:
 
 
 @pytest.fixture
-def machines(tmp_path: Path, environ: dict[str, str]) -> Iterator[tuple[Machine, Machine]]:
+def machines(tmp_path: Path, environ: dict[str, str], popen: Popen) -> Iterator[tuple[Machine, Machine]]:
     """Two machines; skipped where namespaces cannot be made."""
     if sys.platform != "linux" or not shutil.which("ip"):
         pytest.skip("network namespaces need Linux and the command ip")
@@ -70,7 +77,8 @@ def machines(tmp_path: Path, environ: dict[str, str]) -> Iterator[tuple[Machine,
             ip("-n", name, "link", "set", cable, "up")
             home = tmp_path / f"machine-{number}"
             own = {"STUDIO_HOME": str(home), "STUDIO_THREADS": "1", "STUDIO_MACHINE_WAIT_SECONDS": "120"}
-            made.append(Machine(name, f"10.77.0.{number + 1}", home, {**environ, **own}))
+            own["NETWORK_NAMESPACE"] = name
+            made.append(Machine(name, f"10.77.0.{number + 1}", home, {**environ, **own}, popen))
     except subprocess.CalledProcessError as error:
         for name in names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
@@ -141,6 +149,7 @@ def test_machines_with_other_libraries_are_told_apart(
     old.mkdir(parents=True)
     (old / "METADATA").write_text("Metadata-Version: 2.1\nName: peft\nVersion: 0.0.1\n", encoding="utf-8")
     machines[1].environ["PYTHONPATH"] = str(old.parent)
+    machines[1].truly = True
     both = [machine.train(pair(micro_model, tones, rank)) for rank, machine in enumerate(machines)]
     for code, output in map(ended, both):
         assert code == 1, output
