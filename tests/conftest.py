@@ -110,7 +110,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def shares_something(file: str) -> bool:
     """Whether the tests of a file have a server or something else in common that takes long to make."""
     text = (ROOT / file).read_text(encoding="utf-8")
-    return any(word in text for word in ("studio_server", "open_page", 'scope="module"'))
+    return any(word in text for word in ("studio_server", "open_page", 'scope="module"', "\n@cache\n"))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -91,7 +91,6 @@ def imported_names(node: ast.AST) -> list[str]:
 
 @cache
 def imports() -> list[tuple[Path, ast.AST, str]]:
-    """Every import statement, and each name that it may bring in."""
     return [(path, node, name) for path, node in nodes() for name in imported_names(node)]
 
 
@@ -130,7 +129,7 @@ def test_tabs_never_import_one_another() -> None:
         f"{place(path, node)} imports {name}"
         for path, node, name in imports()
         if path.parent.parent == page
-        if (other := re.match(r"studio\.ui\.(\w+)\.", name))
+        and (other := re.match(r"studio\.ui\.(\w+)\.", name))
         and other[1] in rooms - {path.parent.name} - ({"shared"} if path.parent.name != "shared" else set())
     ]
     assert not wrong, "\n" + "\n".join(wrong)
@@ -141,8 +140,9 @@ def test_the_command_line_knows_nothing_of_the_page() -> None:
     wrong = [
         f"{place(path, node)} imports {name}"
         for path, node, name in imports()
-        if path.is_relative_to(ROOT / "studio" / "cli") and path.name != "app.py"
         if name.startswith("studio.ui")
+        and path.is_relative_to(ROOT / "studio" / "cli")
+        and path.name != "app.py"
     ]
     assert not wrong, "\n" + "\n".join(wrong)
 

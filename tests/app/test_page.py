@@ -211,6 +211,7 @@ def test_a_run_started_through_the_api_makes_a_model_that_transcribes(
 ) -> None:
     config = {"base_model": "demo", "max_steps": 3, "eval_strategy": "no", "max_eval_samples": 2}
     config |= {"run_name": "through-the-api", "replay_share": 0.0, "data_seed": 1}
+    config |= {"per_device_train_batch_size": 2}
     run_id = client.predict(config=config, api_name="/start_run")
     while (status := client.predict(run_id=run_id, api_name="/run_status"))["state"] != "finished":
         assert status["state"] not in ("failed", "interrupted", "stopped"), status["error"]

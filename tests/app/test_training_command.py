@@ -164,7 +164,7 @@ def test_a_command_of_whisper_finetune_runs_as_it_is(
         *("--language", "English"),
         *("--task", "transcribe", "--per_device_train_batch_size", "4", "--per_device_eval_batch_size", "4"),
         *("--gradient_accumulation_steps", "1", "--push_to_hub", "False", "--save_total_limit", "2"),
-        *("--max_steps", "2", "--max_eval_samples", "2"),
+        *("--max_steps", "2", "--max_eval_samples", "2", "--capability_check", "False"),
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "adapter_model.safetensors").is_file()
@@ -176,7 +176,7 @@ def test_a_command_of_a_lora_script_runs_as_it_is_and_its_model_transcribes(
 ) -> None:
     done = run_studio(
         *("train", "--model_name_or_path", "demo", "--train_file", demo_speech / "train.jsonl"),
-        *("--validation_file", demo_speech / "validation.jsonl", "--max_train_samples", "8"),
+        *("--validation_file", demo_speech / "validation.jsonl", "--max_train_samples", "2"),
         *("--lora_r", "4", "--lora_alpha", "8", "--lora_dropout", "0.0", "--num_train_epochs", "1"),
         *("--gradient_checkpointing", "--use_wandb", "False", "--wandb_project", "nothing", "--json"),
         *("--run-name", "lora-script", *SHORT),
