@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -125,11 +125,19 @@ def free_port() -> int:
 
 
 def command(
-    words: Sequence[str | Path], environ: Mapping[str, str], home: Path, folder: Path
+    words: Sequence[str | Path],
+    environ: Mapping[str, str],
+    home: Path,
+    folder: Path,
+    popen: Callable[..., subprocess.Popen[str]] = subprocess.Popen,
+    command: Sequence[str] = (sys.executable, "-m", "studio"),
 ) -> subprocess.Popen[str]:
-    """`python -m studio` with these words in `folder`, where it writes `stderr`; it hears Ctrl-C."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "studio", *words],
+    """`python -m studio` with these words in `folder`, where it writes `stderr`; it hears Ctrl-C.
+
+    With `forked_server(popen)` it is forked, and so are its workers.
+    """
+    return popen(
+        [*command, *words],
         cwd=folder,
         env={**environ, "STUDIO_HOME": str(home)},
         stdin=subprocess.DEVNULL,

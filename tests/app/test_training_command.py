@@ -5,11 +5,11 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import psutil
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -17,8 +17,9 @@ import torch
 
 from studio.cli import demo
 from tests.conftest import RunStudio
+from tests.forking import Popen, forked_server
 from tests.micro import make_tones
-from tests.studio_process import command, words_of
+from tests.studio_process import command, end_processes_of
 
 UNEVALUATED = ["--eval_strategy", "no", "--eval_on_start", "False", "--max_eval_samples", "2"]
 ALONE = ["--replay_share", "0"]
@@ -52,19 +53,24 @@ SECRETS = {
 
 
 @pytest.fixture
-def long_run(
+def start_long_run(
     environ: dict[str, str], studio_home: Path, micro_model: Path, tones: Path, tmp_path: Path
-) -> Iterator[subprocess.Popen[str]]:
-    """`train` at work, seen past its first step."""
-    what = ["--base_model", str(micro_model), "--train_data", str(tones)]
-    process = command(["train", *what, *LONG], {**environ, **SECRETS}, studio_home, tmp_path)
-    events = studio_home / "runs"
-    while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
-        assert process.poll() is None, (tmp_path / "stderr").read_text("utf-8")
-        time.sleep(0.2)
-    yield process
-    process.kill()
-    process.wait()
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """`train` at work, seen past its first step; with options of `command`."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(**how: Any) -> subprocess.Popen[str]:
+        what = ["train", "--base_model", str(micro_model), "--train_data", str(tones), *LONG]
+        started.append(command(what, {**environ, **SECRETS}, studio_home, tmp_path, **how))
+        events = studio_home / "runs"
+        while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
+            assert started[0].poll() is None, (tmp_path / "stderr").read_text("utf-8")
+            time.sleep(0.2)
+        return started[0]
+
+    yield start
+    started[0].kill()
+    started[0].wait()
 
 
 def test_the_tour_sizes_trains_and_listens(run_studio: RunStudio, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,8 +98,9 @@ def test_the_tour_sizes_trains_and_listens(run_studio: RunStudio, monkeypatch: p
 
 
 def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
-    long_run: subprocess.Popen[str], run_studio: RunStudio, tmp_path: Path
+    start_long_run: Callable[..., subprocess.Popen[str]], run_studio: RunStudio, tmp_path: Path
 ) -> None:
+    long_run = start_long_run()
     long_run.send_signal(signal.SIGINT)
     assert long_run.wait(120) == 130
     told = (tmp_path / "stderr").read_text("utf-8")
@@ -111,11 +118,10 @@ def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
 
 
 def test_a_killed_worker_is_followed_by_one_that_takes_less_memory_and_no_secret_is_told(
-    long_run: subprocess.Popen[str], studio_home: Path, tmp_path: Path
+    start_long_run: Callable[..., subprocess.Popen[str]], popen: Popen, studio_home: Path, tmp_path: Path
 ) -> None:
-    for process in psutil.Process(long_run.pid).children(recursive=True):
-        if any(argument.startswith(f"{studio_home}/") for argument in words_of(process)):
-            process.kill()
+    long_run = start_long_run(**forked_server(popen))
+    end_processes_of(studio_home)
     assert long_run.wait(240) == 0
     told = (tmp_path / "stderr").read_text("utf-8")
     assert "was killed" in told and "per_device_train_batch_size 2 → 1" in told
