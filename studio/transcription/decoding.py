@@ -69,7 +69,7 @@ class _Choice:
                 temperature=self.temperature,
                 average_logprob=self.best.average_logprob,
             )
-        tokens = cut_loop(model.text_of(self.first.tokens), self.first.tokens, model.tokens, was_cut=True)
+        tokens = cut_loop(_plain(model, self.first), model.decoded, was_cut=True)
         return Decoded(tokens, is_stuck=True)
 
 
@@ -145,8 +145,7 @@ def _is_settled(
         return True
     was_cut = len(written.tokens) >= limit
     threshold = options.compression_ratio_threshold
-    text = model.text_of(written.tokens)
-    if is_loop(text, written.tokens, model.tokens, was_cut=was_cut, threshold=threshold):
+    if is_loop(model.text_of(written.tokens), was_cut=was_cut, threshold=threshold):
         return False
     if choice.best is None or written.average_logprob > choice.best.average_logprob:
         choice.best, choice.temperature = written, temperature
@@ -169,8 +168,10 @@ def write(
     found = model.generate(encoded, prompts, search)
     if not cuts_loops:
         return found
-    cut = [
-        cut_loop(model.text_of(one.tokens), one.tokens, model.tokens, was_cut=len(one.tokens) >= limit)
-        for one in found
-    ]
+    cut = [cut_loop(_plain(model, one), model.decoded, was_cut=len(one.tokens) >= limit) for one in found]
     return [replace(one, tokens=tokens) for one, tokens in zip(found, cut, strict=True)]
+
+
+def _plain(model: WindowModel, written: Written) -> list[int]:
+    """Without time tokens."""
+    return [token for token in written.tokens if token < model.tokens.end]

@@ -1,10 +1,11 @@
 """Text that repeats itself without end: Whisper's known weakness, found and cut."""
 
+import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeVar
-
-from studio.transcription.special_tokens import SpecialTokens
 
 LOOP_COMPRESSION_RATIO = 2.4
 """Text that zlib makes smaller by more than this repeats itself."""
@@ -23,30 +24,45 @@ def compression_ratio(text: str) -> float:
     return len(raw) / len(zlib.compress(raw)) if raw else 0.0
 
 
-def is_loop(
-    text: str,
-    tokens: Sequence[int],
-    special: SpecialTokens,
-    *,
-    was_cut: bool,
-    threshold: float = LOOP_COMPRESSION_RATIO,
-) -> bool:
-    """Whether a text repeats itself as only a model that is stuck does.
+def is_loop(text: str, *, was_cut: bool, threshold: float = LOOP_COMPRESSION_RATIO) -> bool:
+    """Whether a text repeats itself as only a model that is stuck does, whatever its commas.
 
-    `tokens` are those of the text, `was_cut` tells that it ended for want of room, `threshold` is the
-    compression ratio from which on it is looked at. People repeat themselves too, and come to an end.
+    `was_cut` tells that it ended for want of room, `threshold` is the compression ratio from which on it is
+    looked at. People repeat themselves too, and come to an end.
     """
     if compression_ratio(text) <= threshold:
         return False
-    plain = tuple(token for token in tokens if token < special.end)
-    return was_cut or without_repeats(plain, _REPEATS_OF_A_LOOP) != plain
+    letters = tuple(re.findall(r"\d+|\w", text.casefold()))
+    return was_cut or without_repeats(letters, _REPEATS_OF_A_LOOP) != letters
 
 
-def cut_loop(text: str, tokens: Sequence[int], special: SpecialTokens, *, was_cut: bool) -> list[int]:
+def cut_loop(tokens: Sequence[int], text_of: Callable[[Sequence[int]], str], *, was_cut: bool) -> list[int]:
     """The tokens of a text; of a loop that it is stuck in, only the first round. See `is_loop`."""
-    if not is_loop(text, tokens, special, was_cut=was_cut):
+    if not is_loop(text_of(tokens), was_cut=was_cut):
         return list(tokens)
-    return list(without_repeats(tuple(token for token in tokens if token < special.end), _REPEATS_CUT))
+    words = without_repeats(_words(tokens, text_of), _REPEATS_CUT)
+    return list(chain.from_iterable(word.tokens for word in words))
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A token of letters, and the signs behind it, which may differ from round to round."""
+
+    letters: str
+    tokens: tuple[int, ...] = field(compare=False)
+
+
+def _words(tokens: Sequence[int], text_of: Callable[[Sequence[int]], str]) -> tuple[_Word, ...]:
+    words: list[_Word] = []
+    for token in tokens:
+        text = text_of([token])
+        letters = "".join(re.findall(r"\w", text.casefold()))
+        is_part = "\ufffd" in text  # of a character that takes several tokens
+        if letters or is_part or not words:
+            words.append(_Word(letters or f"#{token}", (token,)))
+        else:
+            words[-1] = _Word(words[-1].letters, (*words[-1].tokens, token))
+    return tuple(words)
 
 
 def once(tokens: Sequence[int]) -> list[int]:

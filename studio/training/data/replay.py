@@ -202,7 +202,7 @@ def _read(
         said = decoder.text_of([token for token in text.tokens if token < tokens.end])
         has_end = len(text.tokens) < _MOST_TOKENS
         is_sure = text.average_logprob >= _LEAST_LOGPROB
-        if said.strip() and has_end and is_sure and not is_loop(said, text.tokens, tokens, was_cut=False):
+        if said.strip() and has_end and is_sure and not is_loop(said, was_cut=False):
             labels[place] = [*prompt[1:], *text.tokens, tokens.end]
     return labels
 
