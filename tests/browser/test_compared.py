@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Request, expect
 
 from studio.evaluation.compare import every_normalizer
 from studio.evaluation.metrics import error_rates
@@ -37,10 +37,15 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     page.get_by_label("Clips at most").fill("8")
     page.get_by_label("Test data").fill(str(with_a_lost_clip(tmp_path)))
     page.get_by_label("Report with sound").check()
+    asked: list[Request] = []
+    page.on("requestfinished", lambda request: asked.append(request) if "queue/join" in request.url else None)
     page.get_by_role("button", name="Evaluate", exact=True).click()
     expect(page.locator("#evaluate-rates tbody tr")).to_have_count(2)
     clips = page.locator("#evaluate-utterances tbody tr")
     expect(clips).to_have_count(8)
+    expect(page.locator("#evaluate-scatter .js-plotly-plot")).to_be_visible()
+    expect(page.locator('[aria-busy="true"]')).to_have_count(0)
+    assert len(asked) <= 3, "what the answer fills in is no question"
     assert lost(clips) > 0
     left_out = page.locator("#evaluate-status details")
     expect(left_out).to_contain_text("Rows left out, because they cannot be used: 1.")

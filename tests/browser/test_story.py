@@ -134,6 +134,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     page.get_by_role("button", name="Evaluate", exact=True).click()
     expect(page.locator("#evaluate-comparisons")).to_contain_text("a real difference")
     expect(page.locator("#evaluate-scatter .js-plotly-plot")).to_be_visible()
+    expect(page.locator('[aria-busy="true"]')).to_have_count(0)
     seen: FloatRect = {"x": 0, "y": 0, "width": 1280, "height": 1960}  # without the list of clips
     page.screenshot(path=screenshots / "evaluation.png", full_page=True, clip=seen)
     scenes.append(page.screenshot())

@@ -27,7 +27,7 @@ from studio.transcription.captions import wrap
 from studio.translation import N_, said, tr
 from studio.ui.shared.charts import axis, figure
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, follow_form
+from studio.ui.shared.following import QUIET
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 
@@ -68,7 +68,7 @@ class ExplorerView:
     """Components of the explorer, in their order on the page."""
 
     section: gr.Column
-    form: Mapping[str, Block]
+    form: Mapping[str, gr.Dropdown | gr.Textbox]
     """What clips are asked for, under the names of a `Query`."""
     bars: gr.Plot
     scatter: gr.Plot
@@ -97,7 +97,7 @@ Keep = Callable[[Explorer, gr.Request], KeptCorrections | None]
 
 def build_explorer(keep: Keep) -> ExplorerView:
     """The components, hidden until there is an evaluation, and what they do."""
-    form: dict[str, Block] = {}
+    form: dict[str, gr.Dropdown | gr.Textbox] = {}
     with gr.Column(visible=False, elem_id="evaluate-explorer") as section:
         gr.Markdown(
             _("Where the errors are: click on a bar, a dot or a word to see its clips."), elem_classes="lead"
@@ -178,13 +178,15 @@ def _wire(view: ExplorerView, keep: Keep) -> None:
         return [*listed, gr.skip() if group is None else group]
 
     form = view.form
-    filters = {name: form[name] for name in ("show", "group", "sort", "search")}
-    others = {name: form[name] for name in ("model", "against", "by")}
+    # A form that an evaluation fills asks nothing: all would be drawn once more for each of its fields.
+    chosen = {name: component.input for name, component in form.items()}
+    # But other groups let the chosen one go; and what is written is not there yet when `input` is told.
+    asks = chosen | {name: form[name].change for name in ("group", "search")}
     told = told_in(view.refused, follow, view.listed())
-    follow_form(form, told["fn"], told["outputs"], inputs=held, **QUIET)
-    drawn = [view.bars, view.scatter, view.words, form["group"]]
-    told = told_in(view.refused, regroup, drawn)
-    follow_form(others, told["fn"], told["outputs"], inputs={"explorer": view.explorer, **filters}, **QUIET)
+    gr.on([*asks.values()], **told, inputs_kwargs={**held, **form}, trigger_mode="always_last", **QUIET)
+    told = told_in(view.refused, regroup, [view.bars, view.scatter, view.words, form["group"]])
+    others, inputs = [chosen[name] for name in ("model", "against", "by")], {"explorer": view.explorer}
+    gr.on(others, **told, inputs_kwargs={**inputs, **form}, trigger_mode="always_last", **QUIET)
     told = told_in(view.refused, answer, [*view.listed(), form["group"]])
     for place in (view.words, view.clips, view.corrected):
         place.submit(**told, inputs_kwargs={**held, **form}, **QUIET)
