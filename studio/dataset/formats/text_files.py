@@ -1,8 +1,8 @@
-"""Texts in files beside the sounds: `a.txt` for `a.wav`, or LibriSpeech's `84-121123.trans.txt` with lines
-such as `84-121123-0000 GO DO YOU HEAR`.
+"""Texts in files beside the sounds: `a.txt` for `a.wav`, LibriSpeech's `84-121123.trans.txt` with lines such
+as `84-121123-0000 GO DO YOU HEAR`, or the transcript of AISHELL-1, a folder above.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -14,6 +14,10 @@ from studio.files import files_below
 _ENDINGS = (".txt", ".normalized.txt", ".lab")
 """Of a sound's own text: as most have it, as LibriTTS does, and as aligners do."""
 _LIST_ENDING = ".trans.txt"
+_AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
+"""Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
+_AISHELL_FOLDERS = 4
+"""From that of a speaker up to that of all."""
 _MOST_CHARACTERS = 2**20
 """More is no text of a clip."""
 
@@ -31,6 +35,7 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
         texts = {path for path in texts if path.resolve().is_relative_to(folder.resolve())}
     lists = (path for path in texts if path.name.endswith(_LIST_ENDING))
     listed = dict(chain.from_iterable(map(_listed, lists)))
+    listed |= _of_aishell(folder, sounds, goes_up=follows_links)
     own = [next((path for path in _own(sound) if path in texts), None) for sound in sounds]
     if not listed and not any(own):
         return
@@ -50,10 +55,11 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is the text of a sound beside it, or LibriSpeech's of several."""
+    """Whether a file is the text of a sound beside it, or of several in its folder or one beside that."""
     stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
     sounds = (path.with_name(stem + ending) for stem in stems for ending in SOUND_FILES)
-    return path.name.endswith(_LIST_ENDING) or any(sound.is_file() for sound in sounds)
+    is_list = path.name.endswith(_LIST_ENDING) or path.name == _AISHELL.name
+    return is_list or any(sound.is_file() for sound in sounds)
 
 
 def _own(sound: Path) -> list[Path]:
@@ -73,3 +79,25 @@ def _listed(path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
                 yield path.parent / name, {"text": text, "speaker": name.partition("-")[0]}
     except ValueError as error:
         raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path) from error
+
+
+def _of_aishell(folder: Path, sounds: Sequence[Path], *, goes_up: bool) -> dict[Path, dict[str, str]]:
+    """What is known of the sounds of AISHELL-1, without their ending; each is in the folder of its speaker.
+
+    Mandarin is written without the spaces that part its words there. `goes_up`: the transcript may lie
+    beside a folder that has this one in it.
+    """
+    above = [folder, *folder.absolute().parents][: _AISHELL_FOLDERS if goes_up else 1]
+    path = next((path for path in (place / _AISHELL for place in above) if path.is_file()), None)
+    if path is None or not (goes_up or path.resolve().is_relative_to(folder.resolve())):
+        return {}
+    texts = {sound.name: values["text"].replace(" ", "") for sound, values in _listed(path)}
+    return {
+        sound.with_suffix(""): {
+            "text": texts[sound.stem],
+            "speaker": sound.parent.name,
+            "language": "zh",
+        }
+        for sound in sounds
+        if sound.stem in texts
+    }

@@ -95,5 +95,5 @@ def test_a_translation_has_the_spaces_of_its_own_language() -> None:
 
 
 def test_another_number_of_texts_is_refused() -> None:
-    with pytest.raises(ConfigError, match="1 corrected texts came for 2 segments"):
+    with pytest.raises(ConfigError, match="1 corrected text came for 2 segments"):
         corrected(HEARD, ["one"])

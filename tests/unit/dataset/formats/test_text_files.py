@@ -54,6 +54,29 @@ def test_librispeech_is_read_with_its_speakers_and_a_split_from_its_own_folder(
         read_manifest(tmp_path / "train/84/121123/84-121123.trans.txt")
 
 
+def test_aishell_is_read_as_it_lies_from_the_folder_of_a_part(
+    sound: Sound, tmp_path: Path, settings: Settings
+) -> None:
+    for part, speaker, number in (("train", "S0002", 122), ("train", "S0003", 1), ("test", "S0764", 121)):
+        sound(f"wav/{part}/{speaker}/BAC009{speaker}W{number:04d}.wav")
+    transcript = tmp_path / "transcript" / "aishell_transcript_v0.8.txt"
+    transcript.parent.mkdir()
+    lines = ("BAC009S0002W0122 而 对 楼市", "BAC009S0764W0121 甚至 出现", "BAC009S0916W0495 不 在 这里")
+    transcript.write_text("\n".join(lines), encoding="utf-8")
+    train = read_manifest(tmp_path / "wav" / "train")
+    assert said(train) == [("BAC009S0002W0122.wav", "而对楼市")]
+    assert (train.examples[0].speaker, train.examples[0].language) == ("S0002", "zh")
+    assert reasons(train) == [(2, "The row has no text.")]
+    assert said(read_manifest(tmp_path / "wav", split="test")) == [("BAC009S0764W0121.wav", "甚至出现")]
+    assert len(said(read_manifest(tmp_path))) == 2
+    with pytest.raises(ManifestError, match="belongs to the recordings beside it: name its folder"):
+        read_manifest(transcript)
+    space = replace(settings, on_spaces=True)
+    assert len(said(manifest.read_manifest(tmp_path, space))) == 2
+    with pytest.raises(ManifestError, match="or a text file beside each"):
+        manifest.read_manifest(tmp_path / "wav" / "train", space)
+
+
 def test_sounds_without_a_text_are_no_data_to_train_with(sound: Sound, tmp_path: Path) -> None:
     sound("a.wav")
     with pytest.raises(ManifestError, match="or a text file beside each"):
