@@ -2,9 +2,11 @@
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from gradio_client import Client
 from playwright.sync_api import expect
@@ -16,7 +18,7 @@ from studio.options.training import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
 from tests.browser.conftest import OpenPage, show_tab, unfold
-from tests.studio_process import StudioProcess
+from tests.studio_process import StudioProcess, words_of
 
 TRAINING_MILLISECONDS = 300_000
 
@@ -91,11 +93,23 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     expect(page.locator("#data-preview")).to_contain_text("Rows that can be read: 12, unusable: 1")
 
     page.locator("#train-start").click()
+    events = studio_server.home / "runs"
+    while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
+        time.sleep(0.05)
+    workers = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if any(word.startswith(f"{studio_server.home}/") for word in words_of(process))
+    ]
+    for worker in workers:
+        worker.suspend()  # a page that is slow would see nothing but the end of the run
     expect(page.locator("#run-status")).to_contain_text("step")
     unused = page.locator("#run-status details")
     unused.locator("summary").click()
     page.evaluate(LET_ANSWERS_CROSS)
     page.locator("#run-stop").click()
+    for worker in workers:
+        worker.resume()
     page.wait_for_function("window.crossed")
     expect(page.locator("#run-status .badge")).to_have_text("Stopped")
     assert "Stopped" in page.title(), "the title tells somebody who looks elsewhere"
