@@ -50,6 +50,12 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
     try:
         found, rows = rows_of(path, blank_lines, first_line, wanted)
     except ManifestError:
+        if path.name == text_files.AISHELL.name:
+            raise ManifestError(
+                "{path} has the texts of AISHELL-1: name the folder of the recordings, such as "
+                "data_aishell/wav/train.",
+                path=path,
+            ) from None
         if not text_files.is_text(path) and not kaldi.is_part(path):
             raise
         raise ManifestError(

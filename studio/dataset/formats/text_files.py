@@ -14,7 +14,7 @@ from studio.files import files_below
 _ENDINGS = (".txt", ".normalized.txt", ".lab")
 """Of a sound's own text: as most have it, as LibriTTS does, and as aligners do."""
 _LIST_ENDING = ".trans.txt"
-_AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
+AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
 """Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
 _AISHELL_FOLDERS = 4
 """From that of a speaker up to that of all."""
@@ -55,11 +55,10 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is the text of a sound beside it, or of several in its folder or one beside that."""
+    """Whether a file is the text of a sound beside it, or LibriSpeech's of several."""
     stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
     sounds = (path.with_name(stem + ending) for stem in stems for ending in SOUND_FILES)
-    is_list = path.name.endswith(_LIST_ENDING) or path.name == _AISHELL.name
-    return is_list or any(sound.is_file() for sound in sounds)
+    return path.name.endswith(_LIST_ENDING) or any(sound.is_file() for sound in sounds)
 
 
 def _own(sound: Path) -> list[Path]:
@@ -88,7 +87,7 @@ def _of_aishell(folder: Path, sounds: Sequence[Path], *, goes_up: bool) -> dict[
     beside a folder that has this one in it.
     """
     above = [folder, *folder.absolute().parents][: _AISHELL_FOLDERS if goes_up else 1]
-    path = next((path for path in (place / _AISHELL for place in above) if path.is_file()), None)
+    path = next((path for path in (place / AISHELL for place in above) if path.is_file()), None)
     if path is None or not (goes_up or path.resolve().is_relative_to(folder.resolve())):
         return {}
     texts = {sound.name: values["text"].replace(" ", "") for sound, values in _listed(path)}

@@ -69,7 +69,7 @@ def test_aishell_is_read_as_it_lies_from_the_folder_of_a_part(
     assert reasons(train) == [(2, "The row has no text.")]
     assert said(read_manifest(tmp_path / "wav", split="test")) == [("BAC009S0764W0121.wav", "甚至出现")]
     assert len(said(read_manifest(tmp_path))) == 2
-    with pytest.raises(ManifestError, match="belongs to the recordings beside it: name its folder"):
+    with pytest.raises(ManifestError, match="texts of AISHELL-1: name the folder of the recordings"):
         read_manifest(transcript)
     space = replace(settings, on_spaces=True)
     assert len(said(manifest.read_manifest(tmp_path, space))) == 2
