@@ -39,6 +39,8 @@ class Segment:
     end_seconds: float
     text: str
     words: tuple[Word, ...] = ()
+    language: str = ""
+    """Code, where the recording has more than one language."""
 
     def edges(self) -> list[int]:
         """Where in the text each word begins, and where the last one ends: between them lie the text's own
@@ -57,7 +59,8 @@ class Transcript:
     segments: tuple[Segment, ...]
     """With `timestamps="none"`, one segment over the whole recording (or none, if nothing was said)."""
     language: str
-    """Code, such as `en`; given or detected. Empty if it was to be detected and nothing was said."""
+    """Code, such as `en`; given, or detected where most was said. Empty if it was to be detected and nothing
+    was said."""
     duration_seconds: float
     model: str
     engine: str
@@ -93,6 +96,7 @@ class Transcript:
                     }
                     for word in segment.words
                 ],
+                **({"language": segment.language} if segment.language else {}),
             }
             for segment in self.segments
         ]
@@ -123,6 +127,7 @@ class Transcript:
                     Word(word["start"], word["end"], word["word"], word["probability"])
                     for word in segment["words"]
                 ),
+                segment.get("language", ""),
             )
             for segment in row["segments"]
         )

@@ -91,6 +91,8 @@ class HeardWindow:
         spans = self._left_out() if options.vad else []
         parts = [stretch.part(span) for span in spans]
         if self.plain:
+            if recording.language != self.language:
+                recording.context = []
             recording.language = self.language
             recording.language_probabilities = recording.language_probabilities or self.odds
             said = [(stretch.window_seconds + at, tokens) for at, tokens in self.text.context]
@@ -135,9 +137,7 @@ def hear(
     windows = [stretch.window for stretch in batch]
     encoded = model.encode(windows, is_short=is_short)
     odds = _languages(model, encoded, batch, is_short=is_short)
-    languages = [
-        stretch.recording.language or next(iter(row)) for stretch, row in zip(batch, odds, strict=True)
-    ]
+    languages = [stretch.language or next(iter(row)) for stretch, row in zip(batch, odds, strict=True)]
     begun = [stretch.recording for stretch in batch if stretch.recording.is_begun]
     heard = []
     for stretch, language, window, row in zip(batch, languages, windows, odds, strict=True):
@@ -235,7 +235,7 @@ def _languages(
     what follows it, 32 by halves.
     """
     odds: list[dict[str, float]] = [{} for _ in batch]
-    unknown = [number for number, stretch in enumerate(batch) if not stretch.recording.language]
+    unknown = [number for number, stretch in enumerate(batch) if not stretch.language]
     if not unknown:
         return odds
     if not model.tokens.languages:
@@ -284,13 +284,15 @@ def _prompt(
     """Hotwords, the text before (of the first window: the initial prompt), then what steers the model.
 
     What was left out is not told the text before: of what it hardly hears, a model would write that again.
+    Nor is another language, in which it would go on.
     """
     recording = stretch.recording
     steer = model.tokens.prompt(language, options.task, with_times=stretch.with_times)
     hotwords = hint_tokens(model, options.hotwords)
     hint = initial_tokens(model, options) if is_first else []
     room = prompt_room(model) - len(hotwords) - len(hint)
-    context = [] if stretch.is_left_out else recording.said_before(stretch.window_seconds)
+    is_alone = stretch.is_left_out or recording.language != language
+    context = [] if is_alone else recording.said_before(stretch.window_seconds)
     before = [*hotwords, *hint, *context[len(context) - min(len(context), room) :]]
     return [model.tokens.previous, *before, *steer] if before and model.tokens.previous else steer
 

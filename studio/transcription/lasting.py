@@ -25,7 +25,8 @@ def lasting(segments: Sequence[Segment], until: float, language: str) -> tuple[S
     found: list[Segment] = []
     for segment, (start, end) in zip(segments, seen, strict=True):
         segment = replace(segment, start_seconds=start, end_seconds=end)
-        if found and min(end - start, _length(found[-1])) < _NO_LENGTH_SECONDS:
+        is_same = bool(found) and found[-1].language == segment.language
+        if is_same and min(end - start, _length(found[-1])) < _NO_LENGTH_SECONDS:
             segment = _joined(found.pop(), segment, language)
         found.append(segment)
     return tuple(map(_spaced, found))
@@ -51,7 +52,7 @@ def _length(segment: Segment) -> float:
 def _joined(one: Segment, other: Segment, language: str) -> Segment:
     end = max(one.end_seconds, other.end_seconds)
     text = join_texts([one.text, other.text], language)
-    return Segment(one.start_seconds, end, text, (*one.words, *other.words))
+    return replace(one, end_seconds=end, text=text, words=(*one.words, *other.words))
 
 
 def _spaced(segment: Segment) -> Segment:

@@ -1,8 +1,8 @@
 """Recordings while they are being heard, and the stretches of them that windows are taken from."""
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,15 @@ class Recording:
     """In which Chinese of it is written."""
     notes: list[Message] = field(default_factory=list)
     """What is to be told with the transcript."""
+    may_change: bool = False
+    """Whether its language is looked for in each part of it."""
+
+    def languages(self) -> list[str]:
+        """Codes of what was said so far, first the one in which most was."""
+        seconds: dict[str, float] = defaultdict(float)
+        for one in self.segments:
+            seconds[one.language] += one.end_seconds - one.start_seconds
+        return sorted(seconds, key=lambda code: -seconds[code])
 
     def said_before(self, seconds: float) -> list[int]:
         """Of the context what comes before a window."""
@@ -63,6 +72,13 @@ class Stretch:
     """Nothing that is written later was said before this."""
     grows: bool = False
     """Whether more of it is to come: only its full windows are heard."""
+    own_language: str = ""
+    """Code, where it is known of this part of the recording."""
+
+    @property
+    def language(self) -> str:
+        """Code; empty until it is known."""
+        return self.own_language or self.recording.language
 
     @property
     def window_seconds(self) -> float:
@@ -92,8 +108,15 @@ class Stretch:
         offset = self.start_seconds + first / SAMPLING_RATE
         samples = self.samples[first:after]
         with_times = len(samples) > PLAIN_SECONDS * SAMPLING_RATE
-        return Stretch(
-            self.recording, samples, offset, with_times=with_times, is_short=self.is_short, is_left_out=True
+        return replace(
+            self,
+            samples=samples,
+            start_seconds=offset,
+            with_times=with_times,
+            is_left_out=True,
+            position_seconds=0.0,
+            text_end_seconds=0.0,
+            grows=False,
         )
 
     def add(self, segments: Sequence[Segment], seconds: float) -> None:
@@ -102,7 +125,7 @@ class Stretch:
         for segment in segments:
             earliest = max(self.start_seconds, self.text_end_seconds)
             placed = moved(segment, offset, earliest, offset + seconds)
-            self.recording.segments.append(placed)
+            self.recording.segments.append(replace(placed, language=self.language))
             self.text_end_seconds = placed.end_seconds
         self.recording.segments.sort(key=lambda one: one.start_seconds)
 

@@ -7,6 +7,7 @@ How Whisper is decoded here, from the top:
    are heard in turn, each told of the text before it. For windows that are decoded together, it is cut in
    pauses; what fits into one window is one. What is very quiet is made louder.
 2. Windows, of one recording or of several, are encoded together, and the language is detected (`hearing`).
+   Where a long recording has more than one, each part is heard in its own (`spoken_languages`).
 3. Each is written down, again if it is unsure or a loop (`decoding`, `loops`). Long windows are written with
    time tokens: without them a model leaves out more sentences. Where they say that the text ends before the
    window does, the rest of the stretch is one more window (`time_tokens`).
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 from studio.chinese import LANGUAGES as CHINESE
 from studio.dataset.audio import SAMPLING_RATE, audio_duration, stream_audio, too_long
 from studio.errors import RunError
-from studio.messages import Message
+from studio.messages import Joined, Message
 from studio.transcription.chinese_script import OneScript
 from studio.transcription.decoding import write
 from studio.transcription.devices import is_out_of_memory
@@ -49,6 +50,7 @@ from studio.transcription.hearing import hear, hint_tokens, initial_tokens, prom
 from studio.transcription.languages import AUTO, join_texts, resolve_language
 from studio.transcription.lasting import lasting
 from studio.transcription.options import check_prompt, check_suppressed
+from studio.transcription.spoken_languages import spoken_languages
 from studio.transcription.stretches import PLAIN_SECONDS, Recording, Stretch, next_batch
 from studio.transcription.voice_activity import has_voice, loud_enough
 from studio.transcription.window_model import WORD_SECONDS, Search, WindowModel
@@ -206,11 +208,12 @@ class Transcriber:
         """
         began = time.perf_counter()
         recording = self.begin(options)
+        recording.may_change = not recording.language
         length = 0.0
         is_stopped = False
         for samples in pieces(blocks):
             offset, length = length, length + len(samples) / SAMPLING_RATE
-            stretches = self._cut(recording, samples, offset, options)
+            stretches = self._cut_by_language(recording, samples, offset, options, should_stop)
             for waiting in self._hear_all(stretches, options):
                 if on_progress:
                     on_progress(self._progress(recording, waiting, length, total_seconds, options))
@@ -281,14 +284,15 @@ class Transcriber:
             ConfigError: if the model lacks the language or the task, or an option has no such value.
         """
         given_at = time.perf_counter()
-        language = self._checked(options)
-        recordings = [Recording(language, script=OneScript(options.chinese_script)) for _ in clips]
+        recordings = [self.begin(options) for _ in clips]
+        for recording in recordings:
+            recording.may_change = not recording.language
         lengths = [len(clip) / SAMPLING_RATE for clip in clips]
         names = [*audio_paths, *[""] * (len(clips) - len(audio_paths))]
         stretches = [
             stretch
             for recording, clip in zip(recordings, clips, strict=True)
-            for stretch in self._cut(recording, clip, 0.0, options)
+            for stretch in self._cut_by_language(recording, clip, 0.0, options, should_stop)
         ]
 
         def given(numbers: Sequence[int]) -> Iterator[Transcript]:
@@ -388,6 +392,37 @@ class Transcriber:
             return model.detect_language(model.encode([window], is_short=is_short))[0]
 
     # ------------------------------------------------------------------ windows
+
+    def _cut_by_language(
+        self,
+        recording: Recording,
+        samples: NDArray[np.float32],
+        offset_seconds: float,
+        options: TranscribeOptions,
+        should_stop: ShouldStop | None,
+    ) -> list[Stretch]:
+        """The stretches of a piece, each in one language, where the recording's may change."""
+        if not recording.may_change or len(samples) <= WINDOW_SAMPLES or len(self.languages) < 2:
+            return self._cut(recording, samples, offset_seconds, options)
+        spoken = spoken_languages(samples, self._odds, recording.language, should_stop)
+        known = {recording.language} if recording.language else set()
+        if len(known | {part.language for part in spoken}) < 2:
+            return self._cut(recording, samples, offset_seconds, options)
+        return [
+            replace(stretch, own_language=part.language)
+            for part in spoken
+            for stretch in self._cut(
+                recording,
+                samples[part.start : part.end],
+                offset_seconds + part.start / SAMPLING_RATE,
+                options,
+            )
+        ]
+
+    def _odds(self, sounds: Sequence[NDArray[np.float32]]) -> list[dict[str, float]]:
+        """The probability of each language in each of some short sounds."""
+        with self._loaded.using(self._adapter_id) as model:
+            return model.detect_language(model.encode([loud_enough(one) for one in sounds], is_short=True))
 
     def _cut(
         self,
@@ -516,10 +551,14 @@ class Transcriber:
         return Progress(length - left, total, segments, min(begins, default=length), recording.language)
 
     def _in_script(self, recording: Recording, options: TranscribeOptions) -> tuple[Segment, ...]:
-        is_chinese = recording.language in CHINESE and options.task == "transcribe"
-        segments = recording.script.of(recording.segments) if is_chinese else recording.segments
+        segments = recording.segments
+        if options.task == "transcribe":
+            chinese = iter(recording.script.of([one for one in segments if one.language in CHINESE]))
+            segments = [next(chinese) if one.language in CHINESE else one for one in segments]
+        if len(recording.languages()) < 2:
+            segments = [replace(one, language="") for one in segments]
         if options.timestamps == "segment":
-            return tuple(Segment(one.start_seconds, one.end_seconds, one.text) for one in segments)
+            segments = [replace(one, words=()) for one in segments]
         return tuple(segments)
 
     def transcript(
@@ -531,7 +570,9 @@ class Transcriber:
         audio_path: str = "",
     ) -> Transcript:
         """What was heard of a recording."""
-        written = options.written_in(recording.language)
+        spoken = recording.languages()
+        language = next(iter(spoken), recording.language)
+        written = options.written_in(language)
         segments = lasting(self._in_script(recording, options), duration, written)
         text = join_texts([segment.text for segment in segments], written)
         if options.timestamps == "none":
@@ -539,14 +580,14 @@ class Transcriber:
         return Transcript(
             text=text,
             segments=segments,
-            language=recording.language,
+            language=language,
             duration_seconds=duration,
             model=self.model_id,
             engine=self._loaded.engine,
             processing_seconds=took,
             audio_path=audio_path,
             language_probabilities=dict(list(recording.language_probabilities.items())[:LANGUAGES_TOLD]),
-            notes=(*self._loaded.notes, *recording.notes),
+            notes=(*self._loaded.notes, *recording.notes, *_more_than_one(spoken)),
             written_in=written,
         )
 
@@ -578,6 +619,17 @@ class Transcriber:
         length = len(initial_tokens(model, options)) + len(hint_tokens(model, options.hotwords))
         check_prompt(options, length, prompt_room(model), has_place=model.tokens.previous is not None)
         return "" if language == AUTO else language
+
+
+def _more_than_one(languages: Sequence[str]) -> list[Message]:
+    if len(languages) < 2:
+        return []
+    return [
+        Message(
+            "More than one language was heard: {languages}. If there is only one, choose it.",
+            languages=Joined(tuple(languages)),
+        )
+    ]
 
 
 def _from_the_beginning(stretch: Stretch, samples: NDArray[np.float32], offset_seconds: float) -> Stretch:

@@ -1,10 +1,14 @@
 """A real Whisper learns real speech: a short run of what the README's table measures in full."""
 
 import json
+from itertools import groupby
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
+from studio.dataset.audio import SAMPLING_RATE, read_audio
 from tests.conftest import RunStudio
 
 
@@ -32,3 +36,27 @@ def test_a_few_mandarin_clips_teach_whisper_tiny_simplified_characters(
     base, adapter = json.loads(compared.stdout)["models"]
     assert base["normalizer"] == "chinese" and adapter["id"] == "mandarin"
     assert adapter["n"] == base["n"] == 2
+
+
+@pytest.mark.timeout(900)
+def test_each_part_of_a_recording_is_written_in_the_language_that_is_spoken_there(
+    run_studio: RunStudio, whisper_tiny: Path, real_speech: Path, tmp_path: Path
+) -> None:
+    parts = []
+    for language in ("aishell1_zh", "speechocean762_en"):
+        rows = (real_speech / language / "test.jsonl").read_text(encoding="utf-8").splitlines()
+        clips = [read_audio(real_speech / language / json.loads(row)["audio"]) for row in rows[:8]]
+        parts.append(np.concatenate(clips)[: 18 * SAMPLING_RATE])
+    lesson = tmp_path / "lesson.wav"
+    soundfile.write(lesson, np.concatenate(parts), SAMPLING_RATE)
+    options = ("--engine", "transformers", "--num_beams", "1", "--json")
+    done = run_studio("transcribe", lesson, "--model", whisper_tiny, *options)
+    assert done.returncode == 0, done.stderr
+    [heard] = json.loads(done.stdout)
+    spoken = [one["language"] for one in heard["segments"]]
+    assert [language for language, _ in groupby(spoken)] == ["zh", "en"]
+    border = next(one["start"] for one in heard["segments"] if one["language"] == "en")
+    assert border == pytest.approx(18.0, abs=4.0)
+    assert not heard["segments"][0]["text"].isascii()
+    assert all(one["text"].isascii() for one in heard["segments"] if one["language"] == "en")
+    assert "More than one language was heard" in "".join(heard["notes"])

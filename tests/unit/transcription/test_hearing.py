@@ -111,7 +111,8 @@ def test_a_doubt_about_the_language_is_settled_by_halves_and_what_is_left_behind
     options = replace(OPTIONS, language="auto")
     found = Transcriber(Lent(model), "mine").transcribe_samples([samples], float(seconds), options)
     assert found.language == language
-    assert asked == {42: [30, 15, 15, 12], 30: [30, 15, 15], 12: [12]}[seconds]
+    windows = [length for length in asked if length > 4]  # beside the short parts of a long recording
+    assert windows == {42: [30, 15, 15, 12], 30: [30, 15, 15], 12: [12]}[seconds]
 
 
 class LateModel(ScriptedModel):
