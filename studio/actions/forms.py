@@ -29,6 +29,7 @@ from studio.reports.forms_views import why_none
 from studio.runs.process import end_tree
 from studio.services import Services
 from studio.settings import Settings
+from studio.transcription.devices import CPU, ctranslate2_device
 from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.loading import engine_of
@@ -340,7 +341,7 @@ def _work(settings: Settings, asked: Asked, form: Form, out: Connection) -> None
 
 
 def _by_engine(services: Services, asked: Asked, form: Form, tell: Callable[[int], None]) -> _Heard:
-    meter = PeakMeter()
+    meter = PeakMeter(is_on_cpu=form.program == FASTER_WHISPER and ctranslate2_device(AUTO)[0] == CPU)
     found = evaluate(
         services.engines,
         [form.model],

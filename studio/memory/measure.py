@@ -38,10 +38,9 @@ class MeasuredPeak:
 class PeakMeter:
     """Measures from the moment when it is made; to be made before a model is loaded."""
 
-    def __init__(self) -> None:
-        import torch
-
-        self.is_cuda = torch.cuda.is_available()
+    def __init__(self, *, is_on_cpu: bool = False) -> None:
+        """`is_on_cpu`: known to compute there, so that PyTorch, which takes a second to load, is not asked."""
+        self.is_cuda = not is_on_cpu and _has_card()
         self._used_before = _used_on_card() if self.is_cuda else None
         self._resident_before = int(psutil.Process().memory_info().rss)
         self._grown = 0
@@ -100,6 +99,12 @@ def resident_peak_bytes() -> int:
 
     peak = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _has_card() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _used_on_card() -> int | None:

@@ -35,8 +35,10 @@ def services(settings: Settings) -> Iterator[Services]:
 
 
 def test_forms_hear_the_same_clips_and_what_one_cannot_do_is_its_row(
-    services: Services, known_clips: Path
+    services: Services, known_clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('a second to load, for nothing')", "ascii")
+    monkeypatch.syspath_prepend(tmp_path)  # which the process of a form has, too
     told: list[tuple[str, float]] = []
     asked = replace(MINE, data=str(known_clips), forms=("faster-whisper:int8", "faster-whisper:int8_float16"))
     found = compare_forms(
