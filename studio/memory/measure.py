@@ -39,7 +39,7 @@ class PeakMeter:
     """Measures from the moment when it is made; to be made before a model is loaded."""
 
     def __init__(self, *, is_on_cpu: bool = False) -> None:
-        """`is_on_cpu`: known to compute there, so that PyTorch, which takes a second to load, is not asked."""
+        """`is_on_cpu`: known to compute there: PyTorch, which takes a second to load, is not asked."""
         self.is_cuda = not is_on_cpu and _has_card()
         self._used_before = _used_on_card() if self.is_cuda else None
         self._resident_before = int(psutil.Process().memory_info().rss)

@@ -2,11 +2,13 @@
 
 import math
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -25,7 +27,7 @@ from playwright.sync_api import (
 
 from studio.settings import DEMO_SPEECH
 from tests.benchmarks.live import QUIET, browser_that_hears, microphone_file, shell_of
-from tests.studio_process import StudioProcess
+from tests.studio_process import StudioProcess, words_of
 
 KITCHEN_LIGHT = DEMO_SPEECH / "samples" / "kitchen-light.flac"
 PATIENCE_MILLISECONDS = 90_000
@@ -211,6 +213,24 @@ def put_first(argument: str) -> None:
                 Path(f"/proc/{process.pid}/autogroup").write_text("-15", "ascii")  # Linux shares by session
 
 
+@contextmanager
+def at_rest(home: Path, run: str) -> Iterator[None]:
+    """A block in which a run that has begun to train does no step: a slow page would see only its end."""
+    logs, step = f"runs/{run}-*/events.jsonl", '"kind": "step"'
+    while not any(step in path.read_text("utf-8") for path in home.glob(logs)):
+        time.sleep(0.05)
+    workers = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if any(word.startswith(f"{home}/runs/{run}-") for word in words_of(process))
+    ]
+    for worker in workers:
+        worker.suspend()
+    yield
+    for worker in workers:
+        worker.resume()
+
+
 def show_tab(page: Page, tab: str) -> None:
     """Opens a tab by its place, and waits until one can type into it."""
     page.locator("#studio-tabs > .tab-wrapper [role=tab]").nth(TABS.index(tab)).click()
@@ -289,12 +309,12 @@ def layout_shift(page: Page) -> tuple[float, float, str]:
 def _worst(moves: list[tuple[float, float, bool, list[str]]], *, is_asked: bool) -> float:
     worst = total = 0.0
     begin = last = -math.inf
-    for time, value, was_asked, _ in moves:
+    for moment, value, was_asked, _ in moves:
         if was_asked and not is_asked:
             continue
-        if time - last >= 1000 or time - begin >= 5000:
-            total, begin = 0.0, time
-        total, last = total + value, time
+        if moment - last >= 1000 or moment - begin >= 5000:
+            total, begin = 0.0, moment
+        total, last = total + value, moment
         worst = max(worst, total)
     return worst
 
@@ -320,9 +340,22 @@ def held(page: Page, what: str, saying: str = "") -> Callable[..., None]:
     return let_go
 
 
+class Pictures:
+    """Keeps what is seen in the folder of `--screenshots`, where one is given: a picture costs as much as ten
+    clicks."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder) if folder else None
+
+    def take(self, page: Page, name: str = "", **options: Any) -> bytes:
+        """What is seen, kept under a name if it has one; nothing without a folder."""
+        if not self.folder:
+            return b""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{name}.png" if name else None
+        return page.screenshot(path=path, full_page=bool(name), **options)
+
+
 @pytest.fixture
-def screenshots(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Where a test keeps what it saw: the folder of `--screenshots`, otherwise one of its own."""
-    folder = Path(request.config.getoption("--screenshots") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def pictures(request: pytest.FixtureRequest) -> Pictures:
+    return Pictures(request.config.getoption("--screenshots"))

@@ -12,7 +12,13 @@ from playwright.sync_api import Browser, Locator, Request, expect
 from studio.evaluation.compare import every_normalizer
 from studio.evaluation.metrics import error_rates
 from studio.evaluation.result import ComparisonRow
-from tests.browser.conftest import PATIENCE_MILLISECONDS, OpenPage, assert_nothing_is_too_wide, unfold
+from tests.browser.conftest import (
+    PATIENCE_MILLISECONDS,
+    OpenPage,
+    Pictures,
+    assert_nothing_is_too_wide,
+    unfold,
+)
 from tests.golden.conftest import HOMES
 from tests.reading import read_manifest
 from tests.studio_process import StudioProcess, words_of
@@ -27,7 +33,7 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     studio_server: StudioProcess,
     demo_model: Path,
     browser: Browser,
-    screenshots: Path,
+    pictures: Pictures,
     tmp_path: Path,
 ) -> None:
     save_adapter(demo_model, studio_server.home / "models" / "hoarse", seed=2, strength=1.0)
@@ -57,9 +63,9 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     page.get_by_role("option", name="Worse than the other model").click()
     expect(page.locator("#evaluate-utterances")).to_contain_text(re.compile(r"\b[1-7] of 8 clips"))
     assert lost(clips) == clips.count() > 0
-    page.screenshot(path=screenshots / "two-models.png", full_page=True)
+    pictures.take(page, "two-models")
     assert_nothing_is_too_wide(page)
-    page.screenshot(path=screenshots / "two-models-telephone.png", full_page=True)
+    pictures.take(page, "two-models-telephone")
     page.set_viewport_size({"width": 1280, "height": 900})
 
     show.click()
@@ -96,10 +102,10 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     words = report.locator("body > details:not(.note)").first
     words.locator("> summary").click()
     expect(words.locator("table").first).to_be_hidden()
-    report.screenshot(path=screenshots / "report.png", full_page=True)
+    pictures.take(report, "report")
     assert_nothing_is_too_wide(report)
     expect(rows.first.locator("td").first).to_have_css("display", "block")
-    report.screenshot(path=screenshots / "report-telephone.png", full_page=True)
+    pictures.take(report, "report-telephone")
     assert all(url.startswith(("file:", "data:")) for url in asked)
     alone.close()
 
@@ -115,7 +121,7 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     expect(page.locator("#evaluate-status details")).to_contain_text("cannot be used: 1.")
     page.locator("#evaluate-utterances").get_by_role("button", name=re.compile("^Play")).first.click()
     expect(page.locator("#evaluate-utterances audio")).to_be_visible()
-    page.screenshot(path=screenshots / "saved-evaluation.png", full_page=True)
+    pictures.take(page, "saved-evaluation")
     empty = tmp_path / "empty.json"
     empty.write_text("{}", encoding="utf-8")
     upload.set_input_files(empty)
@@ -151,7 +157,7 @@ def lost(clips: Locator) -> int:
 
 
 def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_another_is_cancelled(
-    open_page: OpenPage, studio_server: StudioProcess, screenshots: Path, known_clips: Path
+    open_page: OpenPage, studio_server: StudioProcess, pictures: Pictures, known_clips: Path
 ) -> None:
     (home,) = HOMES.iterdir()
     # An export of the demo model: two forms play it.
@@ -191,9 +197,9 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_anoth
     expect(kept).to_have_count(3)
     box = table.locator(".table-scroll")
     assert box.evaluate("box => box.scrollWidth <= box.clientWidth"), "all columns are in sight"
-    page.screenshot(path=screenshots / "forms.png", full_page=True)
+    pictures.take(page, "forms")
     assert_nothing_is_too_wide(page)
-    page.screenshot(path=screenshots / "forms-telephone.png", full_page=True)
+    pictures.take(page, "forms-telephone")
 
     before = table.inner_text()
     start.click()
@@ -214,7 +220,7 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_anoth
 
 
 def test_of_chinese_the_errors_of_characters_come_first_in_bold_and_in_the_first_sentence(
-    open_page: OpenPage, screenshots: Path, tmp_path: Path
+    open_page: OpenPage, pictures: Pictures, tmp_path: Path
 ) -> None:
     wanted = ["打开厨房的灯", "关掉卧室的灯", "今天天气怎么样", "播放音乐"] * 3
     made = evaluation(wanted, ["打开房的灯", *wanted[1:]], [text[:2] for text in wanted])
@@ -240,4 +246,4 @@ def test_of_chinese_the_errors_of_characters_come_first_in_bold_and_in_the_first
     expect(best.locator("b")).to_be_visible()
     said = page.locator("#evaluate-comparisons .comparisons").first.locator("li")
     expect(said).to_have_text([re.compile("^CER：a"), re.compile("^WER：a")])
-    page.screenshot(path=screenshots / "evaluation-chinese.png", full_page=True)
+    pictures.take(page, "evaluation-chinese")

@@ -16,6 +16,7 @@ from studio.files import read_json
 from studio.options.arguments import read_config
 from tests.browser.conftest import (
     OpenPage,
+    Pictures,
     assert_little_moved,
     forget_what_moved,
     show_tab,
@@ -56,23 +57,23 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     open_page: OpenPage,
     spoken: tuple[Path, str],
     studio_server: StudioProcess,
-    screenshots: Path,
+    pictures: Pictures,
     tmp_path: Path,
 ) -> None:
     page = open_page(hears=spoken[0])
     expect(page.locator("#memory-chart figure")).to_be_visible()
-    page.screenshot(path=screenshots / "memory.png", full_page=True)
-    scenes = [page.screenshot()]
+    pictures.take(page, "memory")
+    scenes = [pictures.take(page)]
 
     show_tab(page, "train")
     expect(page.locator("#train-plan")).to_contain_text("Steps")
-    scenes.append(page.screenshot())
+    scenes.append(pictures.take(page))
     forget_what_moved(page)
     page.get_by_role("button", name="Start training").click()
     status = page.locator("#run-status")
     expect(page.locator("#run-loss .js-line").first).to_be_visible(timeout=TRAINING_MILLISECONDS)
     expect(status).to_contain_text("Running")
-    scenes.append(page.screenshot())
+    scenes.append(pictures.take(page))
 
     # A second visitor sees the same run, in a browser that knows nothing of it.
     other = open_page("train")
@@ -81,8 +82,8 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
 
     expect(status).to_contain_text(SEEN, timeout=TRAINING_MILLISECONDS)
     assert_little_moved(page)
-    page.screenshot(path=screenshots / "training.png", full_page=True)
-    scenes.append(page.screenshot())
+    pictures.take(page, "training")
+    scenes.append(pictures.take(page))
     forget_what_moved(page)
     expect(status).to_contain_text("Finished", timeout=TRAINING_MILLISECONDS)
     expect(page.locator("#run-transcribe")).to_be_visible()
@@ -96,15 +97,15 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     rows = {row["check"]: row for row in card["capabilities"]["checks"]}
     assert rows["long_form"]["base"] < 0.2 and rows["long_form"]["tuned"] > 0.8
     expect(page.locator("#run-errors .js-plotly-plot")).to_be_visible()
-    page.screenshot(path=screenshots / "trained.png", full_page=True)
-    scenes.append(page.screenshot())
+    pictures.take(page, "trained")
+    scenes.append(pictures.take(page))
 
     page.locator("#run-transcribe").click()
     expect(page.locator("#transcribe-model input")).to_have_value(re.compile("adapter of Demo model"))
     page.get_by_role("button", name="Record audio").or_(page.get_by_label("Record audio")).first.click()
     page.get_by_role("button", name="Record", exact=True).click()
     wait_until_recorded(page.locator("#transcribe-audio"), 7)  # the clip is said
-    scenes.append(page.screenshot())
+    scenes.append(pictures.take(page))
     page.get_by_label("By word").check()
     page.get_by_role("button", name="Stop", exact=True).click()
     page.get_by_role("button", name="Transcribe", exact=True).click()
@@ -125,8 +126,8 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     captions = (tmp_path / "spoken.srt").read_text(encoding="utf-8")
     assert re.search(r"00:00:0\d,\d{3} --> 00:00:0\d,\d{3}", captions)
     page.locator("#transcript-segments").scroll_into_view_if_needed()
-    scenes.append(page.screenshot())
-    page.screenshot(path=screenshots / "transcript.png", full_page=True)
+    scenes.append(pictures.take(page))
+    pictures.take(page, "transcript")
 
     show_tab(page, "train")
     page.locator("#run-compare").click()
@@ -136,7 +137,8 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     expect(page.locator("#evaluate-scatter .js-plotly-plot")).to_be_visible()
     expect(page.locator('[aria-busy="true"]')).to_have_count(0)
     seen: FloatRect = {"x": 0, "y": 0, "width": 1280, "height": 1960}  # without the list of clips
-    page.screenshot(path=screenshots / "evaluation.png", full_page=True, clip=seen)
-    scenes.append(page.screenshot())
-    film = screenshots / "story.webp"
-    assert moving_picture(scenes, film) <= 20 and film.stat().st_size < 2_000_000
+    pictures.take(page, "evaluation", clip=seen)
+    scenes.append(pictures.take(page))
+    if pictures.folder:
+        film = pictures.folder / "story.webp"
+        assert moving_picture(scenes, film) <= 20 and film.stat().st_size < 2_000_000

@@ -13,7 +13,15 @@ from playwright.sync_api import Browser, expect
 from studio.publishing.export import LOCK
 from studio.ui.build import STYLE_SHEET
 from studio.ui.shared.light_page import style_sheet
-from tests.browser.conftest import KITCHEN_LIGHT, TABS, OpenPage, assert_nothing_is_too_wide, show_tab, unfold
+from tests.browser.conftest import (
+    KITCHEN_LIGHT,
+    TABS,
+    OpenPage,
+    Pictures,
+    assert_nothing_is_too_wide,
+    show_tab,
+    unfold,
+)
 from tests.browser.test_refused import no_toast
 from tests.browser.test_transcribe import take
 from tests.golden.conftest import HOMES
@@ -331,7 +339,7 @@ def test_a_page_keeps_its_language_when_another_tab_of_the_browser_changes_to_a_
 
 
 def test_a_telephone_shows_all_tabs_in_their_order_and_nothing_is_wider(
-    open_page: OpenPage, screenshots: Path, demo_speech: Path, tmp_path: Path
+    open_page: OpenPage, pictures: Pictures, demo_speech: Path, tmp_path: Path
 ) -> None:
     """The run stands before the options that few need; the form shows its command, names bad rows and refuses
     nonsense."""
@@ -344,7 +352,7 @@ def test_a_telephone_shows_all_tabs_in_their_order_and_nothing_is_wider(
         assert len(boxes) == count and all(box["x"] + box["width"] <= 390 for box in boxes)
     show_tab(page, "train")
     expect(page.locator("#train-plan")).to_contain_text("56")
-    page.screenshot(path=screenshots / "train-telephone.png", full_page=True)
+    pictures.take(page, "train-telephone")
     places = [page.locator(f"#{name}").bounding_box() for name in ("train-start", "run-status", "distill")]
     tops = [place["y"] for place in places if place]
     assert tops == sorted(tops) and len(tops) == 3

@@ -6,7 +6,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from gradio_client import Client
 from playwright.sync_api import expect
@@ -17,8 +16,8 @@ from studio.options.arguments import config_to_dict, write_yaml
 from studio.options.training import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
-from tests.browser.conftest import OpenPage, show_tab, unfold
-from tests.studio_process import StudioProcess, words_of
+from tests.browser.conftest import OpenPage, at_rest, show_tab, unfold
+from tests.studio_process import StudioProcess
 
 TRAINING_MILLISECONDS = 300_000
 
@@ -93,23 +92,12 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     expect(page.locator("#data-preview")).to_contain_text("Rows that can be read: 12, unusable: 1")
 
     page.locator("#train-start").click()
-    events = studio_server.home / "runs"
-    while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
-        time.sleep(0.05)
-    workers = [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if any(word.startswith(f"{studio_server.home}/") for word in words_of(process))
-    ]
-    for worker in workers:
-        worker.suspend()  # a page that is slow would see nothing but the end of the run
-    expect(page.locator("#run-status")).to_contain_text("step")
-    unused = page.locator("#run-status details")
-    unused.locator("summary").click()
-    page.evaluate(LET_ANSWERS_CROSS)
-    page.locator("#run-stop").click()
-    for worker in workers:
-        worker.resume()
+    with at_rest(studio_server.home, "mine"):
+        expect(page.locator("#run-status")).to_contain_text("step")
+        unused = page.locator("#run-status details")
+        unused.locator("summary").click()
+        page.evaluate(LET_ANSWERS_CROSS)
+        page.locator("#run-stop").click()
     page.wait_for_function("window.crossed")
     expect(page.locator("#run-status .badge")).to_have_text("Stopped")
     assert "Stopped" in page.title(), "the title tells somebody who looks elsewhere"
@@ -199,22 +187,28 @@ def test_a_run_goes_on_while_nobody_looks_and_its_end_is_notified(
     config = many_steps(micro_model, tones)
     api = Client(studio_server.url, verbose=False)
     run_id = api.predict(config=config_to_dict(config), api_name="/start_run")
-    page = open_page("train")
-    expect(page.locator("#run-status")).to_contain_text("unwatched")
-    api.predict(config={**config_to_dict(config), "run_name": "in line"}, api_name="/start_run")
-    page.locator("#run-history").get_by_role("button", name="in line").click()
-    expect(page.locator("#run-stop")).to_have_text("Remove from the queue")
-    page.locator("#run-stop").click()
-    expect(page.locator("#run-status")).to_contain_text("nothing was trained")
-    page.context.close()
+    with at_rest(studio_server.home, "unwatched"):
+        page = open_page("train")
+        expect(page.locator("#run-status")).to_contain_text("unwatched")
+        api.predict(config={**config_to_dict(config), "run_name": "in line"}, api_name="/start_run")
+        page.locator("#run-history").get_by_role("button", name="in line").click()
+        expect(page.locator("#run-stop")).to_have_text("Remove from the queue")
+        page.locator("#run-stop").click()
+        expect(page.locator("#run-status")).to_contain_text("nothing was trained")
+        page.context.close()
 
-    page = open_page("train", notified=True)
-    expect(page.locator("#run-status")).to_contain_text("unwatched")
-    expect(page.locator("#run-status")).to_contain_text("step", timeout=TRAINING_MILLISECONDS)
-    expect(page.get_by_role("button", name="Tell me when it ends")).to_be_visible()
-    page.context.grant_permissions(["notifications"], origin=studio_server.url)
-    page.evaluate(WATCH_NOTIFICATIONS)
-    api.predict(run_id=run_id, api_name="/stop_run")
+    (log,) = studio_server.home.glob("runs/unwatched-*/events.jsonl")
+    before = log.stat().st_size
+    while log.stat().st_size == before:
+        time.sleep(0.05)
+    with at_rest(studio_server.home, "unwatched"):
+        page = open_page("train", notified=True)
+        expect(page.locator("#run-status")).to_contain_text("unwatched")
+        expect(page.locator("#run-status")).to_contain_text("step")
+        expect(page.get_by_role("button", name="Tell me when it ends")).to_be_visible()
+        page.context.grant_permissions(["notifications"], origin=studio_server.url)
+        page.evaluate(WATCH_NOTIFICATIONS)
+        api.predict(run_id=run_id, api_name="/stop_run")
     page.wait_for_function("window.told.length > 0", timeout=TRAINING_MILLISECONDS)
     assert page.evaluate("window.told") == ["Stopped · unwatched"] and page.title() == "Stopped · unwatched"
 

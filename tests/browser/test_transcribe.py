@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
-from tests.browser.conftest import OpenPage, held, press_and_read, unfold
+from tests.browser.conftest import OpenPage, Pictures, held, press_and_read, unfold
 from tests.conftest import RunStudio
 from tests.films import make_video
 from tests.studio_process import StudioProcess
@@ -283,7 +283,7 @@ NOTES = ["notes.txt", "text/plain", base64.b64encode(b"notes").decode()]
 
 
 def test_side_by_side_chinese_is_judged_by_its_characters_and_of_many_files_those_that_are_none_are_named(
-    open_page: OpenPage, whisper_tiny: Path, real_speech: Path, demo_speech: Path, screenshots: Path
+    open_page: OpenPage, whisper_tiny: Path, real_speech: Path, demo_speech: Path, pictures: Pictures
 ) -> None:
     page = open_page("playground", locale="zh-CN")
     page.get_by_role("tab", name="并排比较", exact=True).click()
@@ -302,7 +302,7 @@ def test_side_by_side_chinese_is_judged_by_its_characters_and_of_many_files_thos
     expect(shown.locator("th")).to_contain_text(["模型", "模型输出", "CER", "WER"])
     expect(shown.locator("tbody tr").last.locator("td").nth(2)).to_have_text("42.1 %")
     expect(shown.locator("li")).to_contain_text(["繁体字（8 个）", "chinese"])
-    page.screenshot(path=screenshots / "side-by-side-chinese.png", full_page=True)
+    pictures.take(page, "side-by-side-chinese")
 
     page.get_by_role("tab", name="多个文件", exact=True).click()
     field, neither = page.locator("#many-files"), page.locator("#many-files-neither")
