@@ -353,6 +353,7 @@ def _by_engine(services: Services, asked: Asked, form: Form, tell: Callable[[int
         seconds=asked.seconds,
         local_files_only=asked.local_files_only,
         choice=EngineChoice(form.program, form.precision),
+        scores=False,
         on_progress=lambda done, _total: tell(done),
     )
     peak = meter.read()

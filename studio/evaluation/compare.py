@@ -140,6 +140,7 @@ def evaluate(
     kept: Path | None = None,
     corrections: Corrections | None = None,
     non_speech: bool = False,
+    scores: bool = True,
     on_step: OnStep | None = None,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
@@ -155,7 +156,8 @@ def evaluate(
     models, clips and options goes on there. Of one that came to its end, an evaluation of the same clips with
     other references, as after `corrections` or of the list that was saved with them, hears nothing again.
 
-    With `non_speech`, each model is also measured on what it writes where nobody speaks.
+    With `non_speech`, each model is also measured on what it writes where nobody speaks. Without `scores`,
+    there are only texts and speeds.
 
     Raises:
         ConfigError: if no model is given, or one twice, or a model lacks the language, or there is no such
@@ -206,7 +208,8 @@ def evaluate(
                     texts = hear_non_speech(engine, language_of(options, clips[0]), should_stop)
                     heard[-1].non_speech = figure_of(texts) if texts else None
         through += [(keeping, heard[-1].model)] if keeping else []
-    evaluation = replace(_evaluation(tests, heard, normalizer), heard_before=before, task=options.task)
+    unscored = _evaluation(tests, heard, normalizer)
+    evaluation = replace(_scored(unscored) if scores else unscored, heard_before=before, task=options.task)
     if not (should_stop and should_stop()):
         for keeping, name in through:
             keeping.close(name)
@@ -356,22 +359,22 @@ def _evaluation(tests: _TestSet, reached: list[_Heard], normalizer: str) -> Eval
         raise _none_usable(tests.source, tests.left_out[0])
     if not heard:
         return Evaluation(tests.source, (), (), (), tests.left_out)
-    return _scored(
-        Evaluation(
-            tests.source,
-            tuple(
-                ModelRow(*(one.model, 0.0, 0.0, 0.0, normalizer, 0, one.real_time_factor, {}, one.non_speech))
-                for one in heard
-            ),
-            (),
-            tuple(_utterance(tests, place, model) for place in places for model in heard),
-            tests.left_out,
-        )
+    return Evaluation(
+        tests.source,
+        tuple(
+            ModelRow(*(one.model, 0.0, 0.0, 0.0, normalizer, 0, one.real_time_factor, {}, one.non_speech))
+            for one in heard
+        ),
+        (),
+        tuple(_utterance(tests, place, model) for place in places for model in heard),
+        tests.left_out,
     )
 
 
 def _scored(found: Evaluation) -> Evaluation:
     """An evaluation with everything in it that follows from what was said and what models wrote."""
+    if not found.models:
+        return found
     count, normalizer = len(found.models), found.models[0].normalizer
     references = [row.reference for row in found.utterances[::count]]
     hypotheses = [[row.hypothesis for row in found.utterances[n::count]] for n in range(count)]
@@ -405,7 +408,7 @@ def _scored(found: Evaluation) -> Evaluation:
 def with_normalizer(found: Evaluation, normalizer: str) -> Evaluation:
     """The same texts, compared after another normalisation."""
     models = tuple(replace(model, normalizer=normalizer) for model in found.models)
-    return _scored(replace(found, models=models)) if models else found
+    return _scored(replace(found, models=models))
 
 
 def with_references(

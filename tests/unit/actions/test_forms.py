@@ -13,6 +13,7 @@ from studio.actions.forms import Asked, compare_forms, forms_of
 from studio.cli.models import forms_text
 from studio.errors import ConfigError
 from studio.files import write_json
+from studio.lazy_imports import transformers_library
 from studio.options.choices import ENGINES
 from studio.reports.forms_views import form_rows, forms_table, recommendation
 from studio.services import Services
@@ -37,7 +38,9 @@ def services(settings: Settings) -> Iterator[Services]:
 def test_forms_hear_the_same_clips_and_what_one_cannot_do_is_its_row(
     services: Services, known_clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "torch.py").write_text("raise ImportError('a second to load, for nothing')", "ascii")
+    transformers_library()
+    for library in ("torch", "transformers"):
+        (tmp_path / f"{library}.py").write_text("raise ImportError('seconds to load, for nothing')", "ascii")
     monkeypatch.syspath_prepend(tmp_path)  # which the process of a form has, too
     told: list[tuple[str, float]] = []
     asked = replace(MINE, data=str(known_clips), forms=("faster-whisper:int8", "faster-whisper:int8_float16"))
