@@ -16,7 +16,7 @@ STORIES = {
     "assets/explorer": "browser/test_tabs",
     "assets/gradio_names": "browser/test_tabs",
     "assets/demo": "app/test_training_command browser/test_story browser/test_transcribe",
-    "assets/microphone": "browser/test_live browser/test_data",
+    "assets/microphone": "browser/test_live browser/test_data browser/test_transcribe",
     "assets/one_stream": "browser/test_quick_hands browser/test_train",
     "assets/other_files": "browser/test_transcribe",
     "assets/page_language": "browser/test_tabs",

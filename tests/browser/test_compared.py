@@ -113,20 +113,51 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
         page.get_by_role("link", name="JSON").click()
     saved = tmp_path / "evaluation.json"
     download.value.save_as(saved)
-    page = open_page("evaluate")
+    page = open_page("evaluate", locale="zh-TW")
     upload = page.locator("#evaluate-open").locator("xpath=..").locator("input[type=file]")
     upload.set_input_files(saved)
     expect(page.locator("#evaluate-rates tbody tr")).to_have_count(2)
     expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(8)
-    expect(page.locator("#evaluate-status details")).to_contain_text("cannot be used: 1.")
-    page.locator("#evaluate-utterances").get_by_role("button", name=re.compile("^Play")).first.click()
+    expect(page.locator("#evaluate-status details")).to_contain_text("略過了 1 列無法使用的資料")
+    page.locator("#evaluate-utterances").get_by_role("button", name=re.compile("^播放")).first.click()
     expect(page.locator("#evaluate-utterances audio")).to_be_visible()
     pictures.take(page, "saved-evaluation")
     empty = tmp_path / "empty.json"
     empty.write_text("{}", encoding="utf-8")
     upload.set_input_files(empty)
-    expect(page.locator("#evaluate-status")).to_contain_text("empty.json is no evaluation")
+    expect(page.locator("#evaluate-status")).to_contain_text("empty.json 不是評估結果")
     expect(page.locator("#evaluate-utterances tbody tr")).to_have_count(8)
+
+    # Of Chinese, the errors of characters come first, in bold and in the first sentence.
+    upload.set_input_files(of_chinese(tmp_path))
+    table = page.locator("#evaluate-rates")
+    expect(table.locator("th").nth(1)).to_contain_text("CER")
+    assert [title[:3] for title in table.locator("th").all_inner_texts()[1:4]] == ["CER", "WER", "MER"]
+    best = table.locator("tbody tr").first.locator("td").nth(1)
+    expect(best).to_have_text("1.4 %")
+    expect(table.locator("b")).to_have_count(1)
+    expect(best.locator("b")).to_be_visible()
+    said = page.locator("#evaluate-comparisons .comparisons").first.locator("li")
+    expect(said).to_have_text([re.compile("^CER：a"), re.compile("^WER：a")])
+    pictures.take(page, "evaluation-chinese")
+
+
+def of_chinese(folder: Path) -> Path:
+    """A saved evaluation of two models on clips of Chinese."""
+    wanted = ["打开厨房的灯", "关掉卧室的灯", "今天天气怎么样", "播放音乐"] * 3
+    made = evaluation(wanted, ["打开房的灯", *wanted[1:]], [text[:2] for text in wanted])
+    rows = [error_rates(wanted, [row.hypothesis for row in made.utterances[n::2]]) for n in range(2)]
+    models = tuple(replace(model, **vars(row)) for model, row in zip(made.models, rows, strict=True))
+    compared = ComparisonRow("wer", 0.9, 0.8, 1.0, True, 0, 11, "a", "b")
+    made = replace(
+        made,
+        models=models,
+        comparisons=(compared, replace(compared, metric="cer", difference=0.6, ci_low=0.5, ci_high=0.7)),
+        normalizers=tuple(every_normalizer("ab", wanted, [wanted, wanted])),
+    )
+    path = folder / "chinese.json"
+    path.write_text(json.dumps(made.to_json()), encoding="utf-8")
+    return path
 
 
 def with_a_lost_clip(folder: Path) -> Path:
@@ -217,33 +248,3 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_anoth
     page.locator("#models-table").get_by_role("button", name="mine").click()
     page.get_by_text("Comparison of its forms").click()
     expect(page.locator("#models-details .forms-table tbody tr").first).to_be_visible()
-
-
-def test_of_chinese_the_errors_of_characters_come_first_in_bold_and_in_the_first_sentence(
-    open_page: OpenPage, pictures: Pictures, tmp_path: Path
-) -> None:
-    wanted = ["打开厨房的灯", "关掉卧室的灯", "今天天气怎么样", "播放音乐"] * 3
-    made = evaluation(wanted, ["打开房的灯", *wanted[1:]], [text[:2] for text in wanted])
-    rows = [error_rates(wanted, [row.hypothesis for row in made.utterances[n::2]]) for n in range(2)]
-    models = tuple(replace(model, **vars(row)) for model, row in zip(made.models, rows, strict=True))
-    compared = ComparisonRow("wer", 0.9, 0.8, 1.0, True, 0, 11, "a", "b")
-    made = replace(
-        made,
-        models=models,
-        comparisons=(compared, replace(compared, metric="cer", difference=0.6, ci_low=0.5, ci_high=0.7)),
-        normalizers=tuple(every_normalizer("ab", wanted, [wanted, wanted])),
-    )
-    saved = tmp_path / "chinese.json"
-    saved.write_text(json.dumps(made.to_json()), encoding="utf-8")
-    page = open_page("evaluate", locale="zh-TW")
-    page.locator("#evaluate-open").locator("xpath=..").locator("input[type=file]").set_input_files(saved)
-    table = page.locator("#evaluate-rates")
-    expect(table.locator("tbody tr")).to_have_count(2)
-    assert [title[:3] for title in table.locator("th").all_inner_texts()[1:4]] == ["CER", "WER", "MER"]
-    best = table.locator("tbody tr").first.locator("td").nth(1)
-    expect(best).to_have_text("1.4 %")
-    expect(table.locator("b")).to_have_count(1)
-    expect(best.locator("b")).to_be_visible()
-    said = page.locator("#evaluate-comparisons .comparisons").first.locator("li")
-    expect(said).to_have_text([re.compile("^CER：a"), re.compile("^WER：a")])
-    pictures.take(page, "evaluation-chinese")

@@ -3,7 +3,7 @@
 import json
 import re
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from studio.ui.build import SCRIPTS
 from tests.browser.conftest import OpenPage, held, show_tab
@@ -44,26 +44,7 @@ def is_in_view(place: Locator) -> None:
     )
 
 
-def start_fill_in_and_remove_a_run(page: Page) -> None:
-    """The run, the form that it fills and the question before it goes are each brought into view."""
-    page.get_by_label("Name of the run").fill("seen")
-    start = page.locator("#train-start")
-    start.scroll_into_view_if_needed()
-    start.click()
-    status = page.locator("#run-status")
-    expect(status).to_contain_text("seen")
-    is_in_view(status)
-    page.locator("#run-stop").click()
-    expect(page.locator("#run-remove")).to_be_visible()
-    page.locator("#run-reuse").click()
-    is_in_view(page.locator("#train-preset"))
-    page.locator("#run-remove").click()
-    is_in_view(page.locator("#run-remove-question"))
-    page.locator("#run-remove-delete").click()
-    expect(status).not_to_contain_text("seen")
-
-
-def test_what_is_looked_at_drawn_measured_or_started_is_brought_into_view_in_a_low_window(
+def test_what_is_looked_at_drawn_or_measured_is_brought_into_view_in_a_low_window(
     open_page: OpenPage,
 ) -> None:
     page = open_page("memory")
@@ -86,7 +67,6 @@ def test_what_is_looked_at_drawn_measured_or_started_is_brought_into_view_in_a_l
     check.click()
     expect(page.locator("#data-preview")).to_contain_text("112")
     is_in_view(page.locator("#data-preview"))
-    start_fill_in_and_remove_a_run(page)
 
 
 def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_hand(
@@ -103,7 +83,23 @@ def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_ha
     assert page.evaluate("() => scrollY") < place + 100
     page.mouse.up()
     expect(page.locator("#data-preview")).to_contain_text("112")
-    start_fill_in_and_remove_a_run(page)
+
+    # The run, the form that it fills and the question before it goes are each brought into view.
+    page.get_by_label("Name of the run").fill("seen")
+    start = page.locator("#train-start")
+    start.scroll_into_view_if_needed()
+    start.click()
+    status = page.locator("#run-status")
+    expect(status).to_contain_text("seen")
+    is_in_view(status)
+    page.locator("#run-stop").click()
+    expect(page.locator("#run-remove")).to_be_visible()
+    page.locator("#run-reuse").click()
+    is_in_view(page.locator("#train-preset"))
+    page.locator("#run-remove").click()
+    is_in_view(page.locator("#run-remove-question"))
+    page.locator("#run-remove-delete").click()
+    expect(status).not_to_contain_text("seen")
 
     show_tab(page, "playground")
     page.get_by_role("button", name="Kitchen light", exact=True).click()

@@ -211,9 +211,7 @@ def test_a_run_goes_on_while_nobody_looks_and_its_end_is_notified(
         api.predict(run_id=run_id, api_name="/stop_run")
     page.wait_for_function("window.told.length > 0", timeout=TRAINING_MILLISECONDS)
     assert page.evaluate("window.told") == ["Stopped · unwatched"] and page.title() == "Stopped · unwatched"
-
-    page.context.close()
-    expect(open_page("train").locator("#run-status .badge")).to_have_text("Stopped")
+    expect(page.locator("#run-status .badge")).to_have_text("Stopped")
 
 
 @pytest.fixture

@@ -350,7 +350,7 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
     expect(rows.nth(0)).to_contain_text("kitchen light")
 
 
-def test_the_sound_of_a_video_is_transcribed_and_what_is_neither_is_refused(
+def test_the_sound_of_a_video_is_transcribed_what_is_neither_is_refused_and_a_missing_microphone_is_told(
     open_page: OpenPage, run_studio: RunStudio, demo_speech: Path, tmp_path: Path
 ) -> None:
     spoken = read_audio(demo_speech / "samples" / "kitchen-light.flac")
@@ -379,5 +379,14 @@ def test_the_sound_of_a_video_is_transcribed_and_what_is_neither_is_refused(
         page.locator("#transcribe-start").click()
         expect(files.locator(f"a[download='{film.stem}.srt']")).to_be_attached()
         expect(text).to_have_value(re.compile("kitchen"))
+    missing = "Promise.reject(new DOMException('none', 'NotFoundError'))"
+    page.evaluate(f"void (navigator.mediaDevices.getUserMedia = () => {missing})")
+    page.get_by_role("tab", name="即時", exact=True).click()
+    page.get_by_role("button", name="開始聆聽").click()
+    expect(page.locator("#live [data-live=status]")).to_contain_text("這裡沒有麥克風")
+    page.evaluate("void Object.defineProperty(window, 'isSecureContext', {value: false})")
+    page.evaluate("void delete Crypto.prototype.randomUUID")  # nor is that there then
+    page.get_by_role("button", name="開始聆聽").click()
+    expect(page.locator("#live [data-live=status]")).to_contain_text("http://localhost")
     heard = run_studio("transcribe", *chosen, "--model", "demo").stdout
     assert heard.count("turn on the kitchen light") == len(chosen)
