@@ -4,7 +4,8 @@ import sys
 
 from studio.cli import main as cli
 from studio.lazy_imports import collect_seldom
+from studio.process_exit import leave
 
 if __name__ == "__main__":
     collect_seldom()
-    sys.exit(cli.main(["app", *sys.argv[1:]]))
+    leave(cli.main(["app", *sys.argv[1:]]))

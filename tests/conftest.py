@@ -5,6 +5,7 @@ hub is one where nobody listens.
 """
 
 import ctypes
+import gc
 import io
 import json
 import os
@@ -40,6 +41,8 @@ NO_HUB = {
 OWN_PREFIXES = ("STUDIO_", "GRADIO_", "SPACE_", "HF_", "TRANSFORMERS_")
 QUICK_FIRST = ("test_architecture.py", "golden", "unit", "test_house.py", "app", "faults", "gpu", "browser")
 SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "golden", "unit")
+
+IMPORTED: set[str] = set()
 
 SHIFTS = (
     "# How far things move by themselves on the page",
@@ -130,7 +133,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def pytest_collection_finish() -> None:
     """What was imported stays: torch's trainers collect garbage all the time, and would look through it."""
+    IMPORTED.update(sys.modules)
     collect_as_usual()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Nor through what a test has imported."""
+    if len(sys.modules) > len(IMPORTED) + 10:
+        gc.collect()
+        pytest_collection_finish()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,6 +12,7 @@ if __name__ == "__main__":
     from functools import partial
 
     from studio.cli.main import main
+    from studio.process_exit import leave
     from studio.settings import Settings
     from studio.ui.serve import serve
     from tests.forking import ForkedProcess
@@ -23,4 +24,4 @@ if __name__ == "__main__":
 
     # Those that were there before the fork know what else their files were.
     sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1) for number in (1, 2))
-    sys.exit(main(words, settings) if words else serve(settings()))
+    leave(main(words, settings) if words else serve(settings()))

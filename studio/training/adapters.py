@@ -158,7 +158,7 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Pa
     if start is not None:
         kept = peft.PeftConfig.from_pretrained(start)
         kept.lora_dropout = config.lora_dropout
-        return peft.PeftModel.from_pretrained(model, start, is_trainable=True, config=kept)
+        return _without_card(peft.PeftModel.from_pretrained(model, start, is_trainable=True, config=kept))
     settings = AdapterSettings(
         rank=initial_rank(config),
         final_rank=config.lora_r,
@@ -169,6 +169,12 @@ def prepare_method(model: Any, config: TrainingConfig, max_steps: int, start: Pa
     )
     adapted = peft.get_peft_model(model, method.peft_config(settings))
     method.keep_fixed(adapted)
+    return _without_card(adapted)
+
+
+def _without_card(adapted: Any) -> Any:
+    """PEFT would write a card into each checkpoint, which takes longer than its weights; nobody reads it."""
+    adapted.create_or_update_model_card = lambda _folder: None
     return adapted
 
 

@@ -1,6 +1,7 @@
 """What decides, beside the options, which numbers come out: libraries, threads and device of a worker."""
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -11,8 +12,9 @@ from studio.training.run_dir import RunDir
 _LIBRARIES = ("torch", "transformers", "peft", "accelerate", "numpy")
 
 
-def versions() -> dict[str, str]:
-    """Of the libraries that decide what comes out."""
+@cache
+def versions() -> Mapping[str, str]:
+    """Of the libraries that decide what comes out; to read them takes a twentieth of a short run."""
     return {name: version(name) for name in _LIBRARIES}
 
 
