@@ -131,8 +131,9 @@ def command(
     folder: Path,
     popen: Callable[..., subprocess.Popen[str]] = subprocess.Popen,
     command: Sequence[str] = (sys.executable, "-m", "studio"),
+    stderr: int | None = None,
 ) -> subprocess.Popen[str]:
-    """`python -m studio` with these words in `folder`, where it writes `stderr`; it hears Ctrl-C.
+    """`python -m studio` with these words in `folder`, where it writes a file `stderr`; it hears Ctrl-C.
 
     With `forked_server(popen)` it is forked, and so are its workers.
     """
@@ -142,7 +143,7 @@ def command(
         env={**environ, "STUDIO_HOME": str(home)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=(folder / "stderr").open("w"),
+        stderr=stderr or (folder / "stderr").open("w"),
         encoding="utf-8",
         # A test in the background of a script ignores Ctrl-C, and so would what it starts.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),

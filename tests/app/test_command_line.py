@@ -1,6 +1,7 @@
 """The command line as people use it: what it says, where, and how it ends."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -401,16 +402,18 @@ def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
 ) -> None:
     samples = demo_speech / "samples"
     long = tmp_path / "long.flac"
-    soundfile.write(long, np.tile(read_audio(samples / "long.ogg"), 4), 16_000)
+    soundfile.write(long, np.tile(read_audio(samples / "long.ogg"), 2), 16_000)
     words = ("transcribe", samples / "kitchen-light.flac", long, "--output_file", "heard.json")
-    process = command(words, environ, studio_home, tmp_path)
-    with process:
-        while "long.flac: " not in (told := (tmp_path / "stderr").read_text("utf-8")):
-            assert process.poll() is None, told
-            time.sleep(0.1)
+    shown, terminal = os.openpty()  # a file is told how far it is every ten seconds only
+    with command(words, environ, studio_home, tmp_path, stderr=terminal) as process:
+        os.close(terminal)
+        told = ""
+        while "long.flac: " not in told:
+            told += os.read(shown, 4096).decode()
         process.send_signal(signal.SIGINT)
         text, _ = process.communicate(timeout=120)
-    told = (tmp_path / "stderr").read_text("utf-8")
+    told += os.read(shown, 4096).decode()
+    os.close(shown)
     assert process.returncode == 130 and "Traceback" not in told
     assert re.search(r"long\.flac was transcribed up to .+ s; its text so far:", told)
     assert "kitchen" in text and "thursday" in text.lower(), "of the recording before, and of this one"

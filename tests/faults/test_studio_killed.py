@@ -43,7 +43,7 @@ def test_a_run_outlives_studios_that_are_killed_or_end_in_order_and_the_next_one
     before = status_when(client, run_id, lambda status: status["step"] > 0)
     first.kill()
 
-    second = start_studio(truly=True)
+    second = start_studio()
     client = Client(second.url, verbose=False)
     later = status_when(client, run_id, lambda status: status["step"] > before["step"])
     assert later["state"] == "running"

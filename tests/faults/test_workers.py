@@ -118,7 +118,7 @@ def test_a_killed_worker_is_followed_by_one_that_takes_less_and_the_queue_goes_o
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
     jobs = new_studio(settings, truly=1)
-    slow = replace(long_run, per_device_train_batch_size=1, gradient_accumulation_steps=6, max_steps=12)
+    slow = replace(long_run, per_device_train_batch_size=1, gradient_accumulation_steps=3, max_steps=12)
     killed = jobs.submit(slow)
     following = jobs.submit(replace(long_run, max_steps=2))
     for attempt, step in ((1, 3), (2, 7)):
@@ -176,6 +176,7 @@ def test_a_worker_without_memory_is_followed_by_one_with_half_the_batch_and_the_
             num_train_epochs=2,
             logging_steps=1,
             capability_check=False,
+            replay_share=0.0,
         )
     )
     wait_for(jobs, run_id, lambda status: status.phase == "evaluating")
