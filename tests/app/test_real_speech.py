@@ -20,7 +20,7 @@ def test_a_few_mandarin_clips_teach_whisper_tiny_simplified_characters(
     done = run_studio(
         *("train", "--base_model", whisper_tiny, "--run_name", "mandarin", "--json"),
         *("--train_data", data / "train.jsonl", "--test_data", data / "test.jsonl", "--language", "zh"),
-        *("--max_train_samples", "16", "--max_eval_samples", "4", "--num_train_epochs", "1"),
+        *("--max_train_samples", "8", "--max_eval_samples", "2", "--num_train_epochs", "1"),
         *("--short_audio", "on", "--capability_check", "False", "--replay_share", "0"),  # the story has both
     )
     assert done.returncode == 0, done.stderr
