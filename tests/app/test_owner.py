@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,9 @@ def asked(
     return answer.text
 
 
+@lru_cache(maxsize=1)
 def config_of(space: StudioProcess) -> dict[str, Any]:
+    """What the page is made of, which does not change."""
     config: dict[str, Any] = BROWSER.get(f"{space.url}/config").json()
     return config
 
@@ -262,6 +265,7 @@ def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does_and_th
     while state == "stopping":
         (row,) = answer_in(asked(space, "runs", [], second, "second page"))["runs"]
         state = row["state"]
+        time.sleep(0.1)
     assert state == "stopped"
 
     # Nor is the model of one there for the other; the name that it is given cannot be guessed.
