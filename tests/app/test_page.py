@@ -36,8 +36,7 @@ def test_the_page_answers_on_the_port_that_was_asked_for(studio_server: StudioPr
     assert len(page) < MOST_BYTES, "tests/benchmarks/reports/page_weight.md tells what is in it"
 
 
-@pytest.mark.parametrize("by_variable", [True, False])
-@pytest.mark.parametrize("command", [["app.py"], ["-m", "studio", "app"]], ids=" ".join)
+@pytest.mark.parametrize(("command", "by_variable"), [(["app.py"], False), (["-m", "studio", "app"], True)])
 def test_a_port_that_is_taken_is_refused_in_one_sentence(
     studio_server: StudioProcess,
     environ: dict[str, str],
