@@ -91,12 +91,6 @@ class Stretch:
         first = int(self.position_seconds * SAMPLING_RATE)
         return self.samples[first : first + WINDOW_SAMPLES]
 
-    def windows_after(self, most: int) -> list[NDArray[np.float32]]:
-        """At most so many windows that may follow the next one; the last may be shorter."""
-        first = int(self.position_seconds * SAMPLING_RATE) + WINDOW_SAMPLES
-        starts = range(first, len(self.samples), WINDOW_SAMPLES)
-        return [self.samples[start : start + WINDOW_SAMPLES] for start in starts[:most]]
-
     @property
     def seconds(self) -> float:
         """Its length."""

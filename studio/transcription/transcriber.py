@@ -404,10 +404,10 @@ class Transcriber:
         """The stretches of a piece, each in one language, where the recording's may change."""
         if not recording.may_change or len(samples) <= WINDOW_SAMPLES or len(self.languages) < 2:
             return self._cut(recording, samples, offset_seconds, options)
-        spoken = spoken_languages(samples, self._odds, recording.language, should_stop)
-        known = {recording.language} if recording.language else set()
-        if len(known | {part.language for part in spoken}) < 2:
+        spoken, odds = spoken_languages(samples, self._odds, recording.language, should_stop)
+        if not spoken:
             return self._cut(recording, samples, offset_seconds, options)
+        recording.language_probabilities = recording.language_probabilities or odds
         return [
             replace(stretch, own_language=part.language)
             for part in spoken

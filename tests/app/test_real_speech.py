@@ -42,13 +42,12 @@ def test_a_few_mandarin_clips_teach_whisper_tiny_simplified_characters(
 def test_each_part_of_a_recording_is_written_in_the_language_that_is_spoken_there(
     run_studio: RunStudio, whisper_tiny: Path, real_speech: Path, tmp_path: Path
 ) -> None:
-    parts = []
-    for language in ("aishell1_zh", "speechocean762_en"):
-        rows = (real_speech / language / "test.jsonl").read_text(encoding="utf-8").splitlines()
-        clips = [read_audio(real_speech / language / json.loads(row)["audio"]) for row in rows[:8]]
-        parts.append(np.concatenate(clips)[: 18 * SAMPLING_RATE])
+    rows = (real_speech / "aishell1_zh" / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    clips = [read_audio(real_speech / "aishell1_zh" / json.loads(row)["audio"]) for row in rows[:6]]
+    mandarin = np.concatenate(clips)[: 22 * SAMPLING_RATE]
+    english = read_audio(next((real_speech / "jfk").glob("*.flac")))
     lesson = tmp_path / "lesson.wav"
-    soundfile.write(lesson, np.concatenate(parts), SAMPLING_RATE)
+    soundfile.write(lesson, np.concatenate([mandarin, english]), SAMPLING_RATE)
     options = ("--engine", "transformers", "--num_beams", "1", "--json")
     done = run_studio("transcribe", lesson, "--model", whisper_tiny, *options)
     assert done.returncode == 0, done.stderr
@@ -56,7 +55,7 @@ def test_each_part_of_a_recording_is_written_in_the_language_that_is_spoken_ther
     spoken = [one["language"] for one in heard["segments"]]
     assert [language for language, _ in groupby(spoken)] == ["zh", "en"]
     border = next(one["start"] for one in heard["segments"] if one["language"] == "en")
-    assert border == pytest.approx(18.0, abs=4.0)
+    assert border == pytest.approx(22.0, abs=4.0)
     assert not heard["segments"][0]["text"].isascii()
     assert all(one["text"].isascii() for one in heard["segments"] if one["language"] == "en")
     assert "More than one language was heard" in "".join(heard["notes"])

@@ -14,7 +14,7 @@ from studio.evaluation.normalize import normalize
 from tests.benchmarks.recordings import Recording
 
 Rows = Mapping[tuple[str, str, bool], dict[str, Any]]
-LIBRARIES = ("pipeline", "pipeline-batched", "openai", "faster", "faster-batched")
+LIBRARIES = ("pipeline", "pipeline-batched", "openai", "faster", "faster-batched", "faster-multilingual")
 _DRAWS = 2000
 _LONGEST_HITCH = 2
 """Words in a row that are missing without another in their place: more are lost, not misheard."""
@@ -38,7 +38,12 @@ def report(sounds: Sequence[Recording], names: Mapping[str, str], rows: Rows, ma
 
 
 def tokens(text: str, language: str, *, converts: bool = True) -> list[str]:
-    """Words of English after Whisper's normaliser; characters of Mandarin, simplified unless told."""
+    """Words of English after Whisper's normaliser; characters of Mandarin, simplified unless told; both of a
+    text in two languages (`auto`).
+    """
+    if language == "auto":
+        parts = re.findall(r"[\u4e00-\u9fff]+|[^\u4e00-\u9fff]+", text)
+        return [one for part in parts for one in tokens(part, "en" if part[0] < "\u4e00" else "zh")]
     if language == "en":
         return normalize(text, "english").split()
     plain = normalize(text, "chinese") if converts else unicodedata.normalize("NFKC", text).lower()
@@ -93,7 +98,7 @@ def _errors(
         speed[variant] = sum(a["cpu"] for a in answers if a) / length, max(a["peak"] for a in answers if a)
     libraries = [variant for variant in found if variant in LIBRARIES]
     best = min(libraries, key=lambda v: found[v][0].sum(), default=None)
-    unit = "characters" if language == "zh" else "words"
+    unit = {"zh": "characters", "auto": "words and characters"}.get(language, "words")
     head = (
         f"## {pool}\n\n{len(chosen)} recordings, {length / 60:.1f} min, "
         f"{sum(len(tokens(u.text, language)) for s in chosen for u in s.utterances)} {unit}.\n\n"

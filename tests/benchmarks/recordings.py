@@ -26,6 +26,7 @@ RECORDING_SECONDS = 240.0
 PAUSE_SECONDS = (0.1, 1.0)
 WORD_SECONDS = (0.3, 0.7)
 WORDS = 200
+BLOCK_SECONDS = (15.0, 60.0)
 CLIP_SECONDS = (5, 20, 29, 31)
 SPEAKERS_OF_BABBLE = 16
 NOISE_DECIBELS = (10, 5, 0)
@@ -51,6 +52,7 @@ class Recording:
     pool: str
     name: str
     language: str
+    """Code; `auto`: more than one, which nobody tells."""
     samples: Sound
     utterances: tuple[Utterance, ...]
     """Empty: nobody speaks."""
@@ -108,6 +110,29 @@ def speech(language: str) -> Iterator[Recording]:
     """All clips with pauses, and those of the test once more without any."""
     yield from joined(f"{language} joined", language, clips(language))
     yield from joined(f"{language} without pauses", language, clips(language, ["test"]), (0.0, 0.0))
+
+
+def two_languages() -> Iterator[Recording]:
+    """Four recordings in which the language changes every quarter of a minute to minute."""
+    rng = random.Random(3)
+    left = {language: itertools.cycle(clips(language)) for language in FOLDERS}
+    for number in range(4):
+        parts: list[Sound] = []
+        said: list[Utterance] = []
+        at = 0
+        languages = sorted(FOLDERS)[:: rng.choice((1, -1))]
+        for language in itertools.cycle(languages):
+            border = at + rng.uniform(*BLOCK_SECONDS) * SAMPLING_RATE
+            while at < border:
+                samples, text = next(left[language])
+                pause = np.zeros(int(rng.uniform(*PAUSE_SECONDS) * SAMPLING_RATE), np.float32)
+                said.append(Utterance(at / SAMPLING_RATE, (at + len(samples)) / SAMPLING_RATE, text))
+                parts += [samples, pause]
+                at += len(samples) + len(pause)
+            if at >= RECORDING_SECONDS * SAMPLING_RATE:
+                break
+        pool = "two languages"
+        yield Recording(pool, f"{pool}-{number}", "auto", np.concatenate(parts), tuple(said))
 
 
 def lengths(language: str) -> Iterator[Recording]:

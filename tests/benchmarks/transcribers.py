@@ -64,7 +64,7 @@ def _pipeline(**long_form: Any) -> Callable[[Path, Path], Hear]:
             found = plain(
                 {"raw": samples, "sampling_rate": SAMPLING_RATE},
                 return_timestamps="word" if with_words else is_long,
-                generate_kwargs={"language": language, "task": "transcribe"},
+                generate_kwargs={"language": _told(language), "task": "transcribe"},
                 **(long_form if is_long else {}),
             )
             chunks = found.get("chunks", []) if with_words else []
@@ -83,7 +83,7 @@ def _openai(model: Path, _export: Path) -> Hear:
     torch.set_num_threads(1)
 
     def hear(samples: Sound, language: str, with_words: bool) -> Heard:
-        found = plain.transcribe(samples, language=language, fp16=False, word_timestamps=with_words)
+        found = plain.transcribe(samples, language=_told(language), fp16=False, word_timestamps=with_words)
         words = [word for segment in found["segments"] for word in segment.get("words", ())]
         return str(found["text"]), [(word["word"], word["start"], word["end"]) for word in words]
 
@@ -136,7 +136,11 @@ def _openai_weights(model: Path) -> dict[str, Any]:
     return found
 
 
-def _faster(*, is_batched: bool) -> Callable[[Path, Path], Hear]:
+def _told(language: str) -> str | None:
+    return None if language == "auto" else language
+
+
+def _faster(*, is_batched: bool, multilingual: bool = False) -> Callable[[Path, Path], Hear]:
     def load(_model: Path, export: Path) -> Hear:
         from faster_whisper import BatchedInferencePipeline, WhisperModel
 
@@ -144,7 +148,8 @@ def _faster(*, is_batched: bool) -> Callable[[Path, Path], Hear]:
         together = BatchedInferencePipeline(plain)
 
         def hear(samples: Sound, language: str, with_words: bool) -> Heard:
-            options: dict[str, Any] = {"language": language, "word_timestamps": with_words}
+            options: dict[str, Any] = {"language": _told(language), "word_timestamps": with_words}
+            options["multilingual"] = multilingual
             if is_batched:
                 found: Iterable[Any] = together.transcribe(samples, batch_size=WINDOWS_TOGETHER, **options)[0]
             else:
@@ -196,6 +201,7 @@ LOADERS: dict[str, Callable[[Path, Path], Hear]] = {
     "openai": _openai,
     "faster": _faster(is_batched=False),
     "faster-batched": _faster(is_batched=True),
+    "faster-multilingual": _faster(is_batched=False, multilingual=True),
     "studio-transformers": _studio(is_exported=False, batch_size=0),
     "studio-transformers-batched": _studio(is_exported=False, batch_size=WINDOWS_TOGETHER),
     "studio-ctranslate2": _studio(is_exported=True, batch_size=0),

@@ -40,6 +40,7 @@ VARIANTS = {
     "openai": "openai-whisper",
     "faster": "faster-whisper",
     "faster-batched": "faster-whisper, batched",
+    "faster-multilingual": "faster-whisper, `multilingual`",
     "studio-transformers": "**studio, transformers**",
     "studio-transformers-batched": "**studio, transformers**, batched",
     "studio-ctranslate2": "**studio, faster-whisper**",
@@ -50,6 +51,7 @@ POOLS: dict[str, Callable[[Path], Iterator[Recording]]] = {
     "words": lambda folder: (
         r for language in recordings.FOLDERS for r in recordings.words(language, cut_words(language, folder))
     ),
+    "languages": lambda _: recordings.two_languages(),
     "lengths": lambda _: (r for language in recordings.FOLDERS for r in recordings.lengths(language)),
     "noise": lambda _: _noise(),
     "synthetic": lambda _: recordings.synthetic(),
@@ -186,6 +188,8 @@ def hear_all(sounds: list[Recording], variants: list[str], heard: Heard, folder:
     model = Path(os.environ["STUDIO_TEST_MODEL"])
     export = exported(model, folder)
     for variant in variants:
+        if variant == "faster-multilingual":
+            sounds = [sound for sound in sounds if sound.language == "auto"]
         wanted = [
             (sound, with_words)
             for sound in sounds

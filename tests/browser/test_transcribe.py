@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from playwright.sync_api import Page, Route, expect
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio, save_pcm
@@ -172,14 +173,23 @@ def done_correcting(page: Page) -> None:
 
 
 @pytest.fixture
-def eleven_minutes(demo_speech: Path, tmp_path: Path) -> Path:
+def endless(demo_speech: Path, tmp_path: Path) -> Path:
     """A recording that is at work for as long as a test looks at it."""
+    sound = read_audio(demo_speech / "samples" / "long.ogg")
+    path = tmp_path / "endless.flac"
+    soundfile.write(path, np.tile(sound, 16), SAMPLING_RATE)
+    return path
+
+
+@pytest.fixture
+def eleven_minutes(demo_speech: Path, tmp_path: Path) -> Path:
+    """One that waits or is soon cancelled."""
     sound = read_audio(demo_speech / "samples" / "long.ogg")
     return save_pcm(np.tile(sound, 8), SAMPLING_RATE, tmp_path / "long.wav")
 
 
 def test_models_stand_side_by_side_visitors_wait_in_line_and_what_was_shown_outlasts_what_is_cancelled(
-    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path, eleven_minutes: Path
+    open_page: OpenPage, studio_server: StudioProcess, demo_model: Path, eleven_minutes: Path, endless: Path
 ) -> None:
     shutil.copytree(demo_model, studio_server.home / "models" / "twin")
     page = open_page("playground")
@@ -222,7 +232,7 @@ def test_models_stand_side_by_side_visitors_wait_in_line_and_what_was_shown_outl
 
     before = seen()
     known.locator("#transcribe-audio").get_by_label("Clear").click()
-    known.locator("#transcribe-audio input[type=file]").set_input_files(eleven_minutes)
+    known.locator("#transcribe-audio input[type=file]").set_input_files(endless)
     take(last, "Kitchen light")
 
     for other in (new, known):

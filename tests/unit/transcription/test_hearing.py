@@ -78,41 +78,27 @@ def test_a_text_that_was_hard_to_find_is_not_told_to_the_next_window() -> None:
     assert told == [False, *[True] * 5, False]
 
 
-def test_a_language_that_the_beginning_leaves_in_doubt_is_asked_of_what_follows() -> None:
-    model = ScriptedModel(two_sentences)
-    model.language = lambda samples: {"zh": 0.6, "en": 0.4} if samples[0] < 30 else {"zh": 0.2, "en": 0.8}
-    transcriber = Transcriber(Lent(model), "mine")
-    options = replace(OPTIONS, language="auto")
-    found = transcriber.transcribe_samples([sound(100)], 100.0, options)
-    assert found.language == "en"
-    assert found.language_probabilities == pytest.approx({"en": 2 / 3, "zh": 1 / 3})
-    assert transcriber.transcribe_samples([sound(50)], 50.0, options).language == "zh", (
-        "in what follows nobody speaks"
-    )
-    model.language = lambda samples: {"zh": 0.95, "en": 0.05} if samples[0] < 30 else {"zh": 0.0, "en": 1.0}
-    assert transcriber.transcribe_samples([sound(100)], 100.0, options).language == "zh"
-
-
-@pytest.mark.parametrize(("seconds", "language"), [(42, "en"), (30, "zh"), (12, "zh")])
-def test_a_doubt_about_the_language_is_settled_by_halves_and_what_is_left_behind(
-    speech: NDArray[np.float32], seconds: int, language: str
+@pytest.mark.parametrize(
+    ("seconds", "asked", "language"), [(42, "parts", "en"), (30, "all and parts", "en"), (6, "all", "zh")]
+)
+def test_the_language_of_what_is_long_or_in_doubt_is_asked_of_its_parts(
+    speech: NDArray[np.float32], seconds: int, asked: str, language: str
 ) -> None:
     model = ScriptedModel(two_sentences)
-    asked: list[int] = []
+    lengths: list[float] = []
 
     def odds(samples: NDArray[np.float32]) -> dict[str, float]:
-        asked.append(round(len(samples) / RATE))
-        return (
-            {"zh": 0.2, "en": 0.8} if len(samples) == 12 * RATE < seconds * RATE else {"zh": 0.6, "en": 0.4}
-        )
+        lengths.append(len(samples) / RATE)
+        return {"en": 0.7, "zh": 0.3} if len(samples) <= 4 * RATE else {"zh": 0.6, "en": 0.4}
 
     model.language = odds
     samples = np.tile(speech, 4)[: seconds * RATE]
     options = replace(OPTIONS, language="auto")
     found = Transcriber(Lent(model), "mine").transcribe_samples([samples], float(seconds), options)
     assert found.language == language
-    windows = [length for length in asked if length > 4]  # beside the short parts of a long recording
-    assert windows == {42: [30, 15, 15, 12], 30: [30, 15, 15], 12: [12]}[seconds]
+    assert found.language_probabilities[language] == pytest.approx(0.7 if language == "en" else 0.6)
+    assert (seconds in lengths) is ("all" in asked)
+    assert any(length <= 4 for length in lengths) is ("parts" in asked)
 
 
 class LateModel(ScriptedModel):
