@@ -21,8 +21,9 @@ from studio.transcription.voice_activity import voiced_spans
 _PART_SECONDS = 4.0
 _PARTS_TOGETHER = 8
 _ALL_ASKED, _FIRST_ASKED = 16, 4
-"""Of more parts only each fourth is asked first, and of those that fit badly the neighbours."""
-_HALF = 0.5
+"""Of more parts only each fourth is asked first, and then the neighbours of those that are in doubt."""
+_IN_DOUBT = 0.5
+"""Below this probability of the language of the whole."""
 _CHANGE_NATS = 5.0
 _CLEAR = 0.8
 """No language counts that is nowhere as likely as this, but the likeliest on the whole."""
@@ -73,8 +74,8 @@ def spoken_languages(
     weights = [(end - start) / (_PART_SECONDS * SAMPLING_RATE) for start, end in spans]
     odds = mean_odds([*rows.values()], [weights[number] for number in rows])
     home = before if before in odds else next(iter(odds))
-    doubtful = [number for number, row in rows.items() if row[home] < _HALF]
-    ask_of(sorted({one for number in doubtful for one in range(number - step + 1, number + step)}))
+    in_doubt = [number for number, row in rows.items() if row[home] < _IN_DOUBT]
+    ask_of(sorted({one for number in in_doubt for one in range(number - step + 1, number + step)}))
     clear = {one for row in rows.values() for one, likely in row.items() if likely >= _CLEAR}
     languages = sorted({next(iter(odds)), home, *clear})
     known = [rows.get(number) for number in range(len(spans))]

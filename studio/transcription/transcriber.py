@@ -285,14 +285,12 @@ class Transcriber:
         """
         given_at = time.perf_counter()
         recordings = [self.begin(options) for _ in clips]
-        for recording in recordings:
-            recording.may_change = not recording.language
         lengths = [len(clip) / SAMPLING_RATE for clip in clips]
         names = [*audio_paths, *[""] * (len(clips) - len(audio_paths))]
         stretches = [
             stretch
             for recording, clip in zip(recordings, clips, strict=True)
-            for stretch in self._cut_by_language(recording, clip, 0.0, options, should_stop)
+            for stretch in self._cut(recording, clip, 0.0, options)
         ]
 
         def given(numbers: Sequence[int]) -> Iterator[Transcript]:
