@@ -36,8 +36,6 @@ class Recording:
     """In which Chinese of it is written."""
     notes: list[Message] = field(default_factory=list)
     """What is to be told with the transcript."""
-    may_change: bool = False
-    """Whether its language is looked for in each part of it."""
 
     def languages(self) -> list[str]:
         """Codes of what was said so far, first the one in which most was."""

@@ -208,12 +208,15 @@ class Transcriber:
         """
         began = time.perf_counter()
         recording = self.begin(options)
-        recording.may_change = not recording.language
+        may_change = not recording.language
         length = 0.0
         is_stopped = False
         for samples in pieces(blocks):
             offset, length = length, length + len(samples) / SAMPLING_RATE
-            stretches = self._cut_by_language(recording, samples, offset, options, should_stop)
+            if may_change and len(samples) > WINDOW_SAMPLES and len(self.languages) > 1:
+                stretches = self._cut_by_language(recording, samples, offset, options, should_stop)
+            else:
+                stretches = self._cut(recording, samples, offset, options)
             for waiting in self._hear_all(stretches, options):
                 if on_progress:
                     on_progress(self._progress(recording, waiting, length, total_seconds, options))
@@ -399,9 +402,7 @@ class Transcriber:
         options: TranscribeOptions,
         should_stop: ShouldStop | None,
     ) -> list[Stretch]:
-        """The stretches of a piece, each in one language, where the recording's may change."""
-        if not recording.may_change or len(samples) <= WINDOW_SAMPLES or len(self.languages) < 2:
-            return self._cut(recording, samples, offset_seconds, options)
+        """The stretches of a piece, each in the language that is spoken there."""
         spoken, odds = spoken_languages(samples, self._odds, recording.language, should_stop)
         if not spoken:
             return self._cut(recording, samples, offset_seconds, options)

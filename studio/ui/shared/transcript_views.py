@@ -74,7 +74,7 @@ def segment_list(
         tag(
             "li",
             _time_button(segment, tabindex=0 if number == 0 else -1),
-            tag("span", _said(segment), class_="said", dir="auto"),
+            tag("span", _said(segment), class_="said", dir="auto", lang=segment.language or None),
             _correction(segment, locale) if audio else None,
         )
         for number, segment in enumerate(segments)

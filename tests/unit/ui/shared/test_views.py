@@ -402,6 +402,9 @@ def test_a_segment_has_buttons_that_know_their_seconds_and_a_field_to_correct_it
     without_sound = transcript_views.segment_list(SEGMENTS, None, "en")
     assert without_sound.count('class="word"') == 2 and "<audio" not in without_sound
     assert "data-play=" not in without_sound
+    assert "lang=" not in shown
+    told = transcript_views.segment_list([Segment(0.0, 1.0, "打开灯。", language="zh")], None, "en")
+    assert '<span class="said" dir="auto" lang="zh">' in told
 
 
 @pytest.mark.parametrize(
