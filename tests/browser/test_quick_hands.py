@@ -158,12 +158,15 @@ def load_settings(page: Page, file: Path) -> None:
 
 
 def stop_what_was_started(page: Page, server: StudioProcess, ranks: list[int]) -> None:
-    """Waits for the answer to Start, and for the end of its run: nobody needs what it would learn."""
+    """Waits for the answer to Start, and for the end of its run: its model cannot be had, which it may find
+    out before it is stopped."""
     expect(page.locator("#train-start")).not_to_have_attribute("aria-busy", "true")
     expect(page.locator("#run-history tbody tr")).to_have_count(len(ranks))
     assert ranks_of_runs(server) == ranks
-    page.locator("#run-stop").click()
-    expect(page.locator("#run-remove")).to_be_visible()
+    stop, remove = page.locator("#run-stop"), page.locator("#run-remove")
+    expect(stop.or_(remove).first).to_be_visible()
+    stop.evaluate_all("buttons => buttons.forEach(one => one.click())")
+    expect(remove).to_be_visible()
 
 
 def ranks_of_runs(server: StudioProcess) -> list[int]:
