@@ -1,10 +1,10 @@
 """Which language is spoken where in a recording: asked of short parts, believed where many agree.
 
-A part of some seconds, which the encoder sees as long as it is, costs a tenth of a window and is wrong now
-and then: whisper-tiny takes a third of such parts of accented English for something else. Of all ways
-through the languages the likeliest is taken (Viterbi), where a part in another one has to bring five nats
-at each of its ends: of recordings of 44 s of it, and of four minutes, none is torn apart; of 15 of 100 s two
-are, over a hundredth of their length.
+A part of four seconds, which the encoder sees as long as it is, costs a tenth of a window. Alone it is not
+to be trusted: whisper-tiny takes a third of such parts of accented English for another language. So the
+likeliest way through all parts is taken (Viterbi), and a stretch in another language counts only if it is
+e¹⁰ times as likely as the recording's own: five nats for each of its two ends. Then whisper-tiny finds one
+language in each of 34 accented recordings of 44 s, and in 13 of 15 of 100 s.
 """
 
 import math

@@ -226,9 +226,11 @@ def at_rest(home: Path, run: str) -> Iterator[None]:
     ]
     for worker in workers:
         worker.suspend()
-    yield
-    for worker in workers:
-        worker.resume()
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.resume()
 
 
 def show_tab(page: Page, tab: str) -> None:
