@@ -221,7 +221,7 @@ def test_a_list_of_contents_that_no_zip_needs_is_not_even_read(root: Path, zippe
 def test_a_full_disk_is_said_before_with_the_numbers(root: Path, tmp_path: Path) -> None:
     large = write(tmp_path / "large.wav", b"")
     os.truncate(large, shutil.disk_usage(tmp_path).free + 2**40)  # a hole, that takes nothing
-    with pytest.raises(StorageError, match=r"GiB free, and this needs [\d,]+ GiB"):
+    with pytest.raises(StorageError, match=r"[KMG]iB free, and this needs [\d,]+ GiB"):
         add_data([large], root)
     assert not root.exists()
 

@@ -29,6 +29,13 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", uploads=tmp_path / "uploads", max_upload_mb=0.01)
 
 
+@pytest.fixture
+def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk with room for all that uploads may have, whatever this machine's has."""
+    disk = shutil.disk_usage("/")._replace(free=2**40)
+    monkeypatch.setattr(serving_uploads.shutil, "disk_usage", lambda _: disk)
+
+
 def test_each_studio_has_a_folder_of_its_own_that_goes_with_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +162,7 @@ class Sender:
 
 
 def test_a_question_that_drips_is_given_up_and_a_large_one_keeps_room_while_it_comes(
-    settings: Settings,
+    settings: Settings, roomy: None
 ) -> None:
     path = "/gradio_api/queue/join"
     with closing(Uploads(replace(settings, max_upload_mb=100))) as uploads:
@@ -172,7 +179,9 @@ def test_gradios_recorder_of_the_screen_converts_nothing_here(settings: Settings
 
 
 @pytest.mark.parametrize("path", ["/gradio_api/upload", "/v1/audio/transcriptions"])
-def test_an_upload_that_drips_is_given_up_and_a_slow_one_is_taken(settings: Settings, path: str) -> None:
+def test_an_upload_that_drips_is_given_up_and_a_slow_one_is_taken(
+    settings: Settings, path: str, roomy: None
+) -> None:
     """A byte every five seconds would have kept its room for hours."""
     with closing(Uploads(replace(settings, max_upload_mb=100))) as uploads:
         drips = Sender(b"x", 5, 10_000)

@@ -11,12 +11,19 @@ from studio.options.training import TrainingConfig
 from studio.training.plan import training_plan
 from studio.training.record import evaluations
 from studio.training.schedule import Schedule
+from studio.training.short_audio import encoder_states
 from studio.training.short_audio.encoder_states import EncoderStates, repeats_itself
 from tests.unit.training.attempts import Runs, assert_same_weights, losses
 from tests.unit.training.short_audio.test_audio_context import clip
 
 FROZEN = {"method": "frozen_encoder", "learning_rate": 1e-3, "short_audio": "off"}
 """Only windows of 30 s come out the same in each epoch."""
+
+
+@pytest.fixture(autouse=True)
+def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk of this machine may have less free than is left to checkpoints."""
+    monkeypatch.setattr(encoder_states, "_LEFT_FREE_BYTES", 0)
 
 
 @pytest.mark.parametrize("loss_chunk_size", [256, 0])
@@ -57,6 +64,15 @@ def test_states_of_other_weights_or_of_another_part_of_a_file_are_others(
     assert states((first, clip(3, 2.0))) is None
     assert EncoderStates(tmp_path, micro_model, "bf16")((first,)) is None
     assert not list(tmp_path.rglob("*.[0-9]*")), "nothing half written"
+
+
+def test_a_disk_that_is_nearly_full_keeps_its_room_for_checkpoints(
+    micro_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_states, "_LEFT_FREE_BYTES", 2**62)
+    states = EncoderStates(tmp_path, micro_model, "fp32")
+    states.keep((clip(1, 2.0),), torch.ones(1, 9, 4))
+    assert states((clip(1, 2.0),)) is None and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("left", [0, 100, 150])
