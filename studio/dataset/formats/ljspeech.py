@@ -1,12 +1,16 @@
-"""LJSpeech: `metadata.csv` with `ID|text|normalized text`, without a header, beside the folder `wavs`."""
+"""LJSpeech: `metadata.csv` with `ID|text|normalized text`, without a header; the sounds are beside it, or in
+the folder `wavs` there.
+"""
 
+import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import ALIASES
 from studio.dataset.delimited import Row, open_text
+from studio.dataset.rows import without_root
 from studio.errors import ManifestError
 
 SOUND_FOLDER = "wavs"
@@ -17,7 +21,16 @@ def is_one(path: Path, first_line: str) -> bool:
     """Whether a file that begins so is such a list."""
     fields = {field.strip().lower() for field in re.split("[|,\t]", first_line)}
     is_other = first_line[0] in "[{" or not fields.isdisjoint(ALIASES["audio"])  # JSON, or a header
-    return _SEPARATOR in first_line and not is_other and (path.parent / SOUND_FOLDER).is_dir()
+    if is_other or _SEPARATOR not in first_line:
+        return False
+    return (path.parent / SOUND_FOLDER).is_dir() or _is_in(path.parent, first_line.partition(_SEPARATOR)[0])
+
+
+def _is_in(folder: Path, name: str) -> bool:
+    """Whether the sound that a line names is in the folder of its list: where it says, or loose."""
+    place = PurePosixPath(without_root(_file_of(name.strip())))
+    is_inside = bool(place.name) and ".." not in place.parts
+    return is_inside and any(os.path.isfile(folder / each) for each in (place, place.name))  # noqa: PTH113
 
 
 def rows(path: Path) -> Iterator[Row]:
@@ -35,6 +48,9 @@ def _row(number: int, fields: list[str]) -> Row:
             count=len(fields),
         )
         return Row(number, {}, problem)
-    name = fields[0]
-    audio = name if Path(name).suffix.lower() in SOUND_FILES else f"{name}.wav"
-    return Row(number, {"audio": audio if name else "", "text": fields[1], "normalized_text": fields[-1]})
+    return Row(number, {"audio": _file_of(fields[0]), "text": fields[1], "normalized_text": fields[-1]})
+
+
+def _file_of(name: str) -> str:
+    """The file of an ID; empty if there is none."""
+    return name if not name or Path(name).suffix.lower() in SOUND_FILES else f"{name}.wav"

@@ -106,6 +106,18 @@ def test_recordings_that_came_without_their_folder_are_where_their_list_names_th
     assert added.problem is None and added.unusable_rows == 3, "which tone3 it is, nobody knows"
 
 
+def test_a_list_of_ljspeech_is_read_beside_its_sounds_and_where_it_names_a_folder(
+    root: Path, tmp_path: Path
+) -> None:
+    sounds = sorted(make_tones(tmp_path / "tones", count=2).parent.glob("*.wav"))
+    listed = tmp_path / "metadata.csv"
+    for first, folder in (("tone0", ""), ("audio/tone0.wav", "audio"), ("/home/ann/tone0.wav", "home/ann")):
+        listed.write_text(f"{first}|one|eins\ntone1|two|zwei\n", encoding="utf-8")
+        added = taken(*sounds, listed, root=root)
+        assert (added.problem, added.unusable_rows) == (None, 0)
+        assert (added.folder / folder / "tone0.wav").is_file()
+
+
 def test_what_is_not_understood_is_kept_and_the_reader_says_why(root: Path, zipped: Zipped) -> None:
     added = taken(zipped([("a.wav", b"x"), ("notes.txt", b"y")]), root=root)
     assert contents(added.source) == {"a.wav": b"x", "notes.txt": b"y"}

@@ -315,7 +315,7 @@ def test_a_field_of_a_tsv_that_goes_over_lines_is_one_text(write: Write) -> None
         (b"audio,sentance\na.wav,x\n", "found 'sentance', did you mean 'sentence'"),
         (b"adio_path,text\na.wav,x\n", "found 'adio_path', did you mean 'audio_path'"),
         (b"audio,text,langauge\na.wav,x,en\n", "'langauge' looks like a misspelt 'language'"),
-        (b"a.wav|hello\nb.wav|there\n", "no column for the audio"),
+        (b"a.wav;hello\nb.wav;there\n", "no column for the audio"),
         (b'{"audio": "a.wav", "txt": "x"}\n', "found 'txt', did you mean 'text'"),
         (gzip.compress(b"audio,text\n" + b"x" * 70 * 2**20, 1), r"a line of more than 64.0 MiB \(line 2\)"),
         (

@@ -47,8 +47,23 @@ def test_a_header_or_json_makes_it_an_ordinary_list(corpus: Path, content: str) 
     assert said(read_manifest(corpus / "list")) == [("LJ-1.wav", "a | b")]
 
 
-def test_without_the_folder_wavs_it_is_no_such_list(tmp_path: Path, sound: Sound) -> None:
-    sound("LJ-1.wav")
-    (tmp_path / "metadata.csv").write_text(LINES)
+@pytest.mark.parametrize("named", ["LJ-1", "LJ-1.wav", "/home/ann/wavs/LJ-1.wav", r"D:\set\LJ-1.wav"])
+def test_without_the_folder_wavs_it_is_such_a_list_if_its_first_sound_is_beside_it(
+    tmp_path: Path, sound: Sound, named: str
+) -> None:
+    (tmp_path / "metadata.csv").write_text(f"{named}|one|eins\nLJ-2|two|zwei\n", encoding="utf-8")
+    sound("LJ-2.wav")
     with pytest.raises(ManifestError, match="no column for the audio"):
         read_manifest(tmp_path)
+    sound("LJ-1.wav")
+    manifest = read_manifest(tmp_path)
+    assert manifest.format == "ljspeech" and ("LJ-2.wav", "two") in said(manifest)
+
+
+def test_what_lies_outside_of_its_folder_makes_no_such_list(tmp_path: Path, sound: Sound) -> None:
+    sound("LJ-1.wav")
+    (tmp_path / "list").mkdir()
+    for name in ("../LJ-1", "", "..", "a" * 5000):
+        (tmp_path / "list/metadata.csv").write_text(f"{name}|one\n")
+        with pytest.raises(ManifestError, match="no column for the audio"):
+            read_manifest(tmp_path / "list")
