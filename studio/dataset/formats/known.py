@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, tab_rows
-from studio.dataset.formats import common_voice, kaldi, lhotse, ljspeech, text_files, voxpopuli
+from studio.dataset.formats import common_voice, fleurs, kaldi, lhotse, ljspeech, text_files, voxpopuli
 from studio.dataset.tables import check_text, parsed_lines, rows_of
 from studio.errors import ManifestError
 
@@ -40,6 +40,8 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
     if ljspeech.is_one(path, first_line):
         places = (beside, beside / ljspeech.SOUND_FOLDER)
         return Listed("ljspeech", ljspeech.rows(path), places, has_columns=False)
+    if fleurs.is_one(first_line):
+        return Listed("fleurs", fleurs.rows(path), fleurs.places(path), has_columns=False)
     if not wanted.audio_column and (name := voxpopuli.name_column(first_line)):
         _found, rows = rows_of(path, blank_lines, first_line, replace(wanted, audio_column=name))
         return Listed("voxpopuli", map(partial(voxpopuli.with_sound, beside, name), rows), (beside,))
