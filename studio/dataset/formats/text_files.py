@@ -1,18 +1,25 @@
-"""Texts in files beside the sounds: `a.txt` for `a.wav`, LibriSpeech's `84-121123.trans.txt` with lines such
-as `84-121123-0000 GO DO YOU HEAR`, or the transcript of AISHELL-1, a folder above.
+"""Texts in files beside the sounds: `a.txt` for `a.wav`, THCHS-30's `a.wav.trn`, LibriSpeech's
+`84-121123.trans.txt` with lines such as `84-121123-0000 GO DO YOU HEAR`, or the transcript of AISHELL-1, a
+folder above.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.delimited import Row
+from studio.dataset.written import in_one, is_tight
 from studio.errors import ManifestError
 from studio.files import files_below
 
-_ENDINGS = (".txt", ".normalized.txt", ".lab")
-"""Of a sound's own text: as most have it, as LibriTTS does, and as aligners do."""
+_WITH_SYLLABLES = ".trn"
+"""THCHS-30: the text is the first line, its syllables and sounds are below."""
+_ENDINGS = (".txt", ".normalized.txt", ".lab", f".wav{_WITH_SYLLABLES}", _WITH_SYLLABLES)
+"""Of a sound's own text: as most have it, as LibriTTS does, as aligners do, and THCHS-30."""
+_THCHS = re.compile(r"([A-D]\d+)_\d+")
+"""A sound of THCHS-30, and who speaks."""
 _LIST_ENDING = ".trans.txt"
 AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
 """Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
@@ -45,13 +52,12 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
             yield Row(number, audio | listed.get(sound.with_suffix(""), {"text": ""}))
             continue
         try:
-            with text.open(encoding="utf-8-sig") as file:
-                said = " ".join(file.read(_MOST_CHARACTERS).split())
+            yield Row(number, audio | _said(text, None if follows_links else folder))
+        except ManifestError as error:
+            yield Row(number, {}, error)
         except (OSError, ValueError):
             problem = ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=text.name)
             yield Row(number, {}, problem)
-            continue
-        yield Row(number, {**audio, "text": said})
 
 
 def is_text(path: Path) -> bool:
@@ -63,6 +69,32 @@ def is_text(path: Path) -> bool:
 
 def _own(sound: Path) -> list[Path]:
     return [sound.with_suffix(ending) for ending in _ENDINGS]
+
+
+def _said(text: Path, within: Path | None) -> dict[str, str]:
+    """What is known of a sound from its own text.
+
+    In a part of THCHS-30 that file names another of its name, in the folder of all sounds; only one that is
+    `within` this folder is opened, if any is named.
+    """
+    if text.suffix != _WITH_SYLLABLES:
+        with text.open(encoding="utf-8-sig") as file:
+            return {"text": " ".join(file.read(_MOST_CHARACTERS).split())}
+    said = _first_line(text)
+    if PurePosixPath(said).name == text.name:
+        named = text.parent / said
+        if not named.is_file() or not (within is None or named.resolve().is_relative_to(within.resolve())):
+            raise ManifestError("{path} names {named}, which is not there.", path=text.name, named=said)
+        said = _first_line(named)
+    found = _THCHS.fullmatch(text.name.partition(".")[0])
+    return {"text": said, "speaker": found[1], "language": "zh"} if found else {"text": said}
+
+
+def _first_line(path: Path) -> str:
+    """The line; Mandarin is written without the spaces that part its words there."""
+    with path.open(encoding="utf-8-sig") as file:
+        words = file.readline(_MOST_CHARACTERS).split()
+    return in_one(words, tight=is_tight("".join(words)))
 
 
 def _listed(path: Path) -> Iterator[tuple[Path, dict[str, str]]]:

@@ -54,6 +54,30 @@ def test_librispeech_is_read_with_its_speakers_and_a_split_from_its_own_folder(
         read_manifest(tmp_path / "train/84/121123/84-121123.trans.txt")
 
 
+def test_thchs_is_read_from_all_of_it_from_a_part_and_loose(
+    sound: Sound, tmp_path: Path, settings: Settings
+) -> None:
+    corpus = tmp_path / "data_thchs30"
+    for name, text in (("A11_0", "绿 是 阳春\nlv4 shi4 yang2 chun1\n"), ("my clip", "good  morning\n")):
+        for folder in ("data", "train"):
+            sound(f"data_thchs30/{folder}/{name}.wav")
+        (corpus / f"data/{name}.wav.trn").write_text(text, encoding="utf-8")
+        (corpus / f"train/{name}.wav.trn").write_text(f"../data/{name}.wav.trn\n", encoding="utf-8")
+    wanted = [("A11_0.wav", "绿是阳春"), ("my clip.wav", "good morning")]
+    for source in (corpus, corpus / "train", corpus / "data"):
+        read = read_manifest(source)
+        assert said(read) == wanted
+        assert [(each.speaker, each.language) for each in read.examples] == [("A11", "zh"), (None, None)]
+    with pytest.raises(ManifestError, match=r"A11_0\.wav\.trn names \.\./data/A11_0\.wav\.trn, which is not"):
+        manifest.read_manifest(corpus / "train", replace(settings, on_spaces=True))
+    (corpus / "data/my clip.wav.trn").unlink()
+    assert reasons(read_manifest(corpus / "train")) == [
+        (2, "my clip.wav.trn names ../data/my clip.wav.trn, which is not there.")
+    ]
+    with pytest.raises(ManifestError, match=r"A11_0\.wav\.trn belongs to the recordings beside it"):
+        read_manifest(corpus / "data/A11_0.wav.trn")
+
+
 def test_aishell_is_read_as_it_lies_from_the_folder_of_a_part(
     sound: Sound, tmp_path: Path, settings: Settings
 ) -> None:
