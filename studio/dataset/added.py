@@ -6,6 +6,7 @@ is counted. It lies aside until all of it is there, so a folder that has a name 
 
 import io
 import math
+import os
 import re
 import shutil
 import stat
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
 from unicodedata import normalize
@@ -24,10 +25,10 @@ from unicodedata import normalize
 from filelock import FileLock, Timeout
 
 from studio.dataset.columns import Wanted, columns_of
-from studio.dataset.delimited import Row
+from studio.dataset.formats import kaldi
 from studio.dataset.formats.known import read_list
 from studio.dataset.manifest import read_manifest
-from studio.dataset.rows import audio_of, without_root
+from studio.dataset.rows import audio_of, spellings, without_root
 from studio.dataset.sequences import IN_MEMORY
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import require_free_space, storage_errors, user_path
@@ -54,6 +55,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
 """What zipfile raises of bytes that make no sense."""
 _SOUNDS = Wanted(needs_text=False)
+_LISTS = (*LIST_ENDINGS, ".jsonl.gz", kaldi.RECORDINGS)
 
 
 @dataclass(frozen=True)
@@ -381,29 +383,55 @@ def _write_all(
 
 
 def _put_where_named(folder: Path) -> None:
-    """Browsers send files without their folders: one that the lists name in a folder goes there, if they name
-    no other of its name."""
-    loose = {normalize("NFC", path.name): path for path in folder.iterdir() if path.is_file()}
-    lists = [path for path in loose.values() if path.suffix.lower() in LIST_ENDINGS]
-    named: dict[str, set[PurePosixPath]] = {}
-    for row in chain.from_iterable(map(_rows, lists if len(lists) < len(loose) else [])):
-        with suppress(StudioError):
-            audio, _start, _end = audio_of(row.values, columns_of(tuple(row.values), _SOUNDS))
-            place = PurePosixPath(without_root(audio))
-            if normalize("NFC", place.name) in loose:
-                named.setdefault(normalize("NFC", place.name), set()).add(place)
-    for name, places in named.items():
-        with suppress(StudioError, OSError):  # it leads elsewhere, or a file stands where the folder would be
-            place = _place(str(places.pop()), name)
-            if not places and not (folder / place).exists():
-                (folder / place).parent.mkdir(parents=True, exist_ok=True)
-                loose[name].rename(folder / place)
+    """Browsers send files without their folders, and lists name those of another machine: a file that a list
+    names goes where it is named, if no other's path ends so, and the path of no other row ends as well so.
+    """
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    lists = [path for path in files if path.name.lower().endswith(_LISTS)]
+    if len(lists) == len(files):
+        return
+    found: dict[str, Path | None] = {}
+    for path in files:
+        for ending in _endings(path.relative_to(folder).as_posix()):
+            found[ending] = None if ending in found else path
+    found |= {str(path): path for path in files}
+    named: dict[Path, dict[Path, int]] = {}
+    for path in lists:
+        for place, file, likeness in _named_in(path, found):
+            named.setdefault(file, {})[place] = likeness
+    for file, places in named.items():
+        best = max(places.values())
+        place, *others = (place for place, likeness in places.items() if likeness == best)
+        with suppress(OSError):  # a file stands where the folder would be
+            if not others and not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file.rename(place)
+                file.parent.rmdir()  # if it is empty now
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    """Those of a list, as far as it can be read."""
+def _named_in(path: Path, found: Mapping[str, Path | None]) -> Iterator[tuple[Path, Path, int]]:
+    """For the rows of a list, as far as it can be read: the place that one names, the file that it means, and
+    how many parts of the two are the same at the end; more than can be, if the file is there."""
     with suppress(StudioError):
-        yield from read_list(path, _SOUNDS).rows
+        listed = read_list(path, _SOUNDS)
+        for row in listed.rows:
+            with suppress(StudioError):  # it names none, or leads elsewhere
+                audio, _start, _end = audio_of(row.values, columns_of(tuple(row.values), _SOUNDS))
+                plain = without_root(audio)
+                ending = next((ending for ending in _endings(plain) if ending in found), None)
+                if not ending:
+                    continue
+                names = ((place / name) for name in spellings(audio) for place in listed.folders)
+                if file := next(filter(None, (found.get(os.path.normpath(name)) for name in names)), None):
+                    yield file, file, _DEEPEST + 1
+                elif file := found[ending]:
+                    yield path.parent / _place(plain, path.name), file, ending.count("/")
+
+
+def _endings(name: str) -> Iterator[str]:
+    """`a/b.wav`, `b.wav`: the path, then without its first folders."""
+    parts = normalize("NFC", name).split("/")
+    return ("/".join(parts[first:]) for first in range(len(parts)))
 
 
 def _new_file(folder: Path, place: PurePosixPath) -> IO[bytes]:

@@ -92,7 +92,7 @@ def audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | Non
 
 def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[Path, int]:
     """The file and its size; a path is relative to the manifest, then to the working directory."""
-    for path in (_inside(folder / name, within) for name in _spellings(audio) for folder in folders):
+    for path in (_inside(folder / name, within) for name in spellings(audio) for folder in folders):
         if path is None:
             continue
         try:
@@ -117,7 +117,7 @@ def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[
     )
 
 
-def _spellings(audio: str) -> Iterator[str]:
+def spellings(audio: str) -> Iterator[str]:
     """The path as it stands, then as other systems write it: macOS takes letters and their accents apart, and
     Windows has backslashes; at last as what came with its list from another machine."""
     yield audio

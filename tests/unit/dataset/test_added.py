@@ -106,6 +106,41 @@ def test_recordings_that_came_without_their_folder_are_where_their_list_names_th
     assert added.problem is None and added.unusable_rows == 3, "which tone3 it is, nobody knows"
 
 
+def test_files_of_another_machine_are_found_in_a_zip_by_how_their_paths_end(
+    root: Path, tmp_path: Path, zipped: Zipped
+) -> None:
+    sounds = sorted(make_tones(tmp_path / "tones", count=7).parent.glob("*.wav"))
+    inside = ["x/a.wav", "y/a.wav", "y/b.wav", "z/c.wav", "p/q/d.wav", "r/q/d.wav", "e.wav"]
+    files = [(f"mine/{name}", sound.read_bytes()) for name, sound in zip(inside, sounds, strict=True)]
+    named = {
+        "/home/bob/set/x/a.wav": "x/a.wav",
+        r"D:\set\y\a.wav": "y/a.wav",
+        "/home/bob/renamed/b.wav": "y/b.wav",
+        "z/c.wav": "z/c.wav",
+        "/home/bob/set/z/c.wav": "",
+        "/home/bob/q/d.wav": "",
+        "/home/bob/one/e.wav": "",
+        "/home/bob/two/e.wav": "",
+        "/home/bob/../e.wav": "",
+        "/home/bob/gone.wav": "",
+    }
+    rows = "".join(f"{name},{inside.index(there) if there else 'unknown'}\n" for name, there in named.items())
+    added = taken(zipped([*files, ("mine/list.csv", "path,text\n" + rows)]), root=root)
+    assert added.problem is None and added.unusable_rows == sum(not there for there in named.values())
+    heard = [(each.audio_path.read_bytes(), each.text) for each in read_manifest(str(added.source)).examples]
+    assert heard == [(sounds[number].read_bytes(), str(number)) for number in range(4)]
+
+
+def test_sounds_of_a_kaldi_folder_of_another_machine_are_found_in_its_zip(
+    root: Path, tmp_path: Path, zipped: Zipped
+) -> None:
+    sound = make_tones(tmp_path / "tones", count=1).parent / "tone0.wav"
+    files = [("train/wav/a.wav", sound.read_bytes()), ("train/text", "u1 hello\n")]
+    added = taken(zipped([*files, ("train/wav.scp", "u1 /export/corpora/wav/a.wav\n")]), root=root)
+    assert added.problem is None
+    assert [each.text for each in read_manifest(str(added.source)).examples] == ["hello"]
+
+
 def test_a_list_of_ljspeech_is_read_beside_its_sounds_and_where_it_names_a_folder(
     root: Path, tmp_path: Path
 ) -> None:
