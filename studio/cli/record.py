@@ -16,6 +16,7 @@ from studio.dataset.recordings import (
 )
 from studio.errors import ConfigError
 from studio.settings import Settings
+from studio.units import counted
 
 SCHEMA_VERSION = 1
 _ACTIONS = {"list": 0, "create": 2, "show": 1, "add": 3, "delete": 1}
@@ -107,7 +108,7 @@ def _show(session: Session, as_json: bool) -> None:
     if as_json:
         show_json(session.to_json())
         return
-    show(f"{session.name}: {len(session.clips)} of {len(session.sentences)} sentences read")
+    show(f"{session.name}: {len(session.clips)} of {counted(len(session.sentences), 'sentence')} read")
     for number, sentence in enumerate(session.sentences):
         seconds = session.clips.get(number)
         show(f"{number + 1:5d}  {f'{seconds:5.1f} s' if seconds else '      –'}  {sentence}")

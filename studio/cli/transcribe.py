@@ -15,6 +15,7 @@ from studio.cli.parsing import Parser
 from studio.errors import ConfigError, DataError
 from studio.evaluation.reading_short import cost_of
 from studio.files import storage_errors
+from studio.messages import filled_in
 from studio.options.checks import check_choice
 from studio.registry.store import DEMO_ID
 from studio.services import Services
@@ -26,7 +27,7 @@ from studio.transcription.model_cache import ModelCache
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile, asked_mark
 from studio.transcription.transcription_jobs import recordings_named, transcribe_many
-from studio.units import duration_message, names
+from studio.units import counted, duration_message, names
 
 _LAYOUT = captions.DEFAULT_LAYOUT
 
@@ -95,11 +96,12 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         )
         _keep_what_is_read(given, results, formats)
         if results.rows and settings.rank == 0:
-            say(f"{len(results.rows)} of {len(paths)} recordings are done already.")
+            counts = {"done": len(results.rows), "total": len(paths)}
+            say(filled_in("{done} of {total} recordings are done already.", counts))
         if results.differing and settings.rank == 0:
             say(
-                f"{results.differing} of {len(paths)} recordings were done with another model or "
-                "other options, or have changed since: they are done again."
+                "To be done again, because model or options were others or they have changed since: "
+                f"{results.differing} of {counted(len(paths), 'recording')}."
             )
         say_shared(services.engines)
         report = _Report(given, formats, layout, results)

@@ -728,6 +728,9 @@ def test_a_result_may_lie_beside_what_is_read_and_be_written_anew(
         assert done.returncode == 0, done.stderr
         done = run_studio("transcribe", "--audio_list", ".", "--output_file", "heard.json")
         assert done.returncode == 0, done.stderr
+    assert "1 of 1 recording is done already." in done.stderr
+    done = run_studio("transcribe", "--audio_list", ".", "--output_file", "heard.json", "--language", "en")
+    assert "they have changed since: 1 of 1 recording." in done.stderr
 
 
 def test_only_a_script_for_slurm_is_replaced_by_one(run_studio: RunStudio, tmp_path: Path) -> None:

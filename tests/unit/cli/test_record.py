@@ -33,13 +33,22 @@ def test_a_list_is_made_read_and_removed(
     assert (found["name"], found["sentences"], found["recorded"]) == ("mine", 2, 1)
     assert Path(found["manifest"]).is_file()
     assert run(["show", "mine"], settings) == 0
-    assert "1.0 s  two" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "mine: 1 of 2 sentences read" in shown and "1.0 s  two" in shown
     with pytest.raises(ConfigError, match="add --yes"):
         run(["delete", "mine"], settings)
     capsys.readouterr()
     assert run(["delete", "mine", "--yes", "--json"], settings) == 0
     assert json.loads(capsys.readouterr().out) == {"schema_version": 1, "deleted": "mine"}
     assert list(settings.recordings.iterdir()) == []
+
+
+def test_a_single_sentence_is_not_several(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.txt").write_text("one\n", encoding="utf-8")
+    assert run(["create", "mine", str(tmp_path / "one.txt")], settings) == 0
+    assert "mine: 0 of 1 sentence read" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["create", "x"], ["sing"], ["add", "x", "one", "a.wav"]])
