@@ -19,6 +19,7 @@ from studio.runs.manager import JobState, with_absolute_paths
 from studio.runs.status import RunStatus
 from studio.services import Services
 from studio.settings import Settings
+from studio.training.base_choice import called_now
 from studio.training.distributed.slurm import slurm_script
 from studio.training.launch import launch_command, launched
 from studio.training.preflight import check_logger, shared_by_lists
@@ -173,7 +174,7 @@ def _unfinished(services: Services, config: TrainingConfig, named: Collection[st
     Raises:
         ConfigError: if that has other values of options that were `named`: a run keeps its own.
     """
-    config = services.jobs.as_kept(config)
+    config = called_now(services.jobs.as_kept(config), services.registry)
 
     def differing(status: RunStatus, names: Collection[str]) -> list[str]:
         """Which of these options the run has otherwise."""

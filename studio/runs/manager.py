@@ -25,8 +25,9 @@ from studio.messages import Message
 from studio.options.arguments import config_to_dict
 from studio.options.sources import folder_and_splits, is_demo, sources_of
 from studio.options.training import FIELDS, TrainingConfig
+from studio.registry.catalog import find_released
 from studio.registry.hub import id_of_address
-from studio.registry.store import ModelRegistry
+from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.registry.validate import check_window
 from studio.runs import process
 from studio.runs.confinement import require_confined
@@ -74,8 +75,9 @@ class JobManager:
         """Run that has ended → when its files changed last, and how it was then."""
         self._started_by: dict[str, str] = {}
         """Run → which visitor of a Space started it; empty if none of them did."""
-        self._model_of: tuple[int, dict[str, str]] = (0, {})
-        """When the folder of models changed last, in ns, and run → the id that its model had then."""
+        self._called: tuple[int, dict[str, str], dict[str, str]] = (0, {}, {})
+        """When the folder of models changed last, in ns; run → the id that its model had then, and the id of
+        one that is gone → that of the model that had it."""
         self._queue = RunQueue(settings)
         self._starter = Starter(self._queue, before_start)
 
@@ -405,17 +407,26 @@ class JobManager:
         return replace(status, queue_position=position)
 
     def _named(self, found: list[RunStatus]) -> list[RunStatus]:
-        """Runs whose models are called as they are now: one may have been renamed since."""
+        """Runs whose models, and what they start from, are called as they are now: one may have been renamed
+        since."""
         models = self._registry.models
-        if all(not run.model_id or (models / run.model_id).is_dir() for run in found):
-            return found
         changed = models.stat().st_mtime_ns if models.is_dir() else 0
-        noted, now = self._model_of
+        gone = {name for run in found for name in _models_of(run) if not _is_there(name, models)}
+        if not changed or not gone:
+            return found
+        noted, made, called = self._called
         if noted != changed:
-            now = {str(spec.card.get("run_id")): spec.id for spec in self._registry.all()}
-            if is_settled(changed):
-                self._model_of = changed, now
-        return [replace(run, model_id=now.get(run.run_id, run.model_id)) for run in found]
+            made, called = {str(spec.card.get("run_id")): spec.id for spec in self._registry.all()}, {}
+        called = called | {name: self._called_now(name) for name in gone - called.keys()}
+        if is_settled(changed):
+            self._called = changed, made, called
+        return [_under_new_names(run, made, called) for run in found]
+
+    def _called_now(self, model: str) -> str:
+        try:
+            return self._registry.called_now(model)
+        except StudioError:  # no name of anything: somebody wrote the settings by hand
+            return model
 
     def _new_folder(self, config: TrainingConfig) -> RunDir:
         slug = re.sub(r"[^\w.-]+", "-", config.usual_name).strip("-.")[:40] or "run"
@@ -457,6 +468,24 @@ class JobManager:
             yield
         finally:
             lock.release()
+
+
+def _models_of(run: RunStatus) -> list[str]:
+    """The model that a run has made, its base, and the adapter that it started from."""
+    return list(filter(None, (run.model_id, run.config.base_model, run.config.adapter)))
+
+
+def _is_there(model: str, models: Path) -> bool:
+    return model == DEMO_ID or find_released(model) is not None or os.path.isdir(models / model)  # noqa: PTH112
+
+
+def _under_new_names(run: RunStatus, made: Mapping[str, str], called: Mapping[str, str]) -> RunStatus:
+    """A run whose models are `called` otherwise now; `made` has the id of the one that a run has made."""
+    if called.keys().isdisjoint(_models_of(run)):
+        return run
+    base_model, adapter = (called.get(name, name) for name in (run.config.base_model, run.config.adapter))
+    model_id = made.get(run.run_id, run.model_id) if run.model_id in called else run.model_id
+    return replace(run, model_id=model_id, config=replace(run.config, base_model=base_model, adapter=adapter))
 
 
 def _absolute_source(value: str) -> str:

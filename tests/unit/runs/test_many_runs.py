@@ -1,5 +1,6 @@
 """Many runs, some of them broken: what is read does not grow with what is not shown."""
 
+import json
 import os
 import shutil
 import sys
@@ -73,6 +74,25 @@ def test_a_run_names_its_model_as_it_is_called_now_and_a_folder_that_is_gone_hid
         assert [[status.model_id for status in jobs.runs()] for _ in range(2)] == [[name], [name]]
     shutil.rmtree(settings.models)
     assert [status.model_id for status in jobs.runs()] == ["finished"]
+    jobs.close()
+
+
+def test_a_run_names_what_it_started_from_as_that_is_called_now(settings: Settings) -> None:
+    (old,) = HOMES.iterdir()
+    (run,) = old.glob("runs/finished-*")
+    shutil.copytree(run, settings.runs / run.name)
+    shutil.copytree(old / "models" / "finished", settings.models / "mine")
+    written = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    written |= {"base_model": "mine", "adapter": "x" * 5000}
+    (settings.runs / run.name / "config.json").write_text(json.dumps(written), encoding="utf-8")
+    registry = ModelRegistry(settings.models, demo=DEMO_MODEL, hf_cache=None)
+    jobs = JobManager(settings, registry)
+    for name in ("mine", "ours"):
+        if name != "mine":
+            registry.rename("mine", name)
+        os.utime(settings.models, (1e9 + len(name), 1e9 + len(name)))
+        for status in (*jobs.runs(), *jobs.runs(), jobs.status(run.name)):
+            assert (status.config.base_model, status.config.adapter) == (name, "x" * 5000)
     jobs.close()
 
 
