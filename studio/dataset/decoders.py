@@ -72,7 +72,7 @@ def open_sound(path: Path) -> Iterator[Sound]:
     Raises:
         AudioError: if it is missing, a folder, empty, not to be read, or not sound.
     """
-    _check_file(path)
+    check_file(path)
     import soundfile
 
     try:
@@ -140,7 +140,12 @@ def _require_rate(path: Path, rate: int) -> None:
         )
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Looks whether there is a file that may be read, without opening it.
+
+    Raises:
+        AudioError: if there is none.
+    """
     if not is_unicode(str(path)):  # neither libsndfile nor FFmpeg is given it, nor is it written to a file
         raise AudioError(
             "{path} cannot be read: its name or that of its folder is not UTF-8. Rename it.",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
+from studio.dataset.decoders import check_file
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import files_below, in_unicode, is_folder, user_path
 from studio.messages import Message
@@ -49,19 +50,35 @@ def transcribe_many(
         ConfigError: if the model lacks the language or the task: that would be so for each recording.
     """
     rows: list[dict[str, Any]] = []
-    if not paths:
+
+    def tell(path: Path, found: Transcript | DataError, model: str) -> None:
+        """The row of a recording that is done."""
+        row = found.to_json() if isinstance(found, Transcript) else failed_row(path, model, found)
+        rows.append(row)
+        if on_result:
+            on_result(row, found)
+
+    faults = [(path, fault) for path in paths if (fault := _fault_of(path))]
+    if len(faults) == len(paths):  # a model takes seconds to load
+        for path, fault in faults:
+            tell(path, fault, engines.look_up(model_id, choice).id)
         return rows
     with engines.lease(model_id, choice, on_step) as engine:
         for group in groups(paths, options.batch_size or WINDOWS_TOGETHER):
             for path, found in _heard(engine, group, options, on_progress, should_stop):
-                is_heard = isinstance(found, Transcript)
-                row = found.to_json() if is_heard else failed_row(path, engine.model_id, found)
-                rows.append(row)
-                if on_result:
-                    on_result(row, found)
+                tell(path, found, engine.model_id)
             if should_stop and should_stop():
                 break
     return rows
+
+
+def _fault_of(path: Path) -> DataError | None:
+    """Why no file is there to be heard, as far as that is seen without opening it."""
+    try:
+        check_file(path)
+    except DataError as error:
+        return error
+    return None
 
 
 def groups(paths: Sequence[Path], size: int) -> Iterator[list[Path]]:

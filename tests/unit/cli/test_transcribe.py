@@ -1,8 +1,11 @@
 """`transcribe` with models and wishes that cannot be: one sentence, and nothing written."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from studio.errors import StudioError
 from studio.publishing.export import Exporter
 from studio.registry.store import ModelRegistry
 from studio.settings import Settings
+from tests.studio_process import ROOT
 from tests.unit.transcription.small_models import save_adapter
 
 Refused = Callable[..., str]
@@ -37,6 +41,26 @@ def refused(settings: Settings, demo_speech: Path, tmp_path: Path) -> Refused:
         return str(error.value)
 
     return run
+
+
+def test_that_no_recording_is_there_is_said_before_libraries_and_model_are_loaded(tmp_path: Path) -> None:
+    code = (
+        "import sys; from studio.cli.main import main; words = sys.argv[1:]; "
+        "print(main(words), 'torch' in sys.modules)"
+    )
+    (tmp_path / "empty.wav").touch()
+    environ = {**os.environ, "STUDIO_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    words = ("transcribe", "gone.wav", "empty.wav", "--output_file", "a.json")
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=tmp_path, env=environ, capture_output=True, encoding="utf-8"
+    )
+    assert done.stdout.split() == ["2", "False"], done.stderr
+    assert "Error: There is no audio file gone.wav.\nError: empty.wav is an empty file.\n" in done.stderr
+    rows = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert [(row["model"], row["error"]) for row in rows] == [
+        ("demo", "There is no audio file gone.wav."),
+        ("demo", "empty.wav is an empty file."),
+    ]
 
 
 @pytest.mark.parametrize(
