@@ -118,6 +118,11 @@ class Settings:
         return self.on_spaces and not self.allow_training
 
     @property
+    def host(self) -> str:
+        """Address that page and endpoint listen on."""
+        return self.server_name or ("0.0.0.0" if self.on_spaces else "127.0.0.1")
+
+    @property
     def runs(self) -> Path:
         """One folder a training run."""
         return self.home / "runs"

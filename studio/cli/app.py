@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from studio.cli.parsing import Parser
+from studio.serving.ports import require_free_port
 from studio.settings import Settings
 
 
@@ -18,12 +19,14 @@ def parser() -> Parser:
 
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Serves the page until Ctrl-C; 2 if the port is taken."""
-    from studio.ui.serve import serve  # brings Gradio, which no other command needs
-
     given = parser().read(arguments)
     asked = dataclasses.replace(
         settings,
         server_name=given.host or settings.server_name,
         server_port=settings.server_port if given.port is None else given.port,
     )
+    if asked.server_port is not None:
+        require_free_port(asked.host, asked.server_port)
+    from studio.ui.serve import serve  # brings Gradio, which no other command needs
+
     return serve(asked, open_browser=given.open_browser)

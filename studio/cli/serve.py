@@ -45,7 +45,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             spec = require_served(services, given.model)
             show(serving_script(spec, services.registry.models, settings))
         return 0
-    host = given.host or settings.server_name or ("0.0.0.0" if settings.on_spaces else "127.0.0.1")
+    host = given.host or settings.host
     port = settings.server_port or PORT if given.port is None else given.port
     return serve_endpoint(settings, host, port, given.model, on_ready=say)
 

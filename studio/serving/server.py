@@ -13,12 +13,12 @@ from starlette.middleware import Middleware
 
 from studio.errors import ConfigError
 from studio.lazy_imports import peft_library
-from studio.messages import Message
 from studio.registry.spec import ModelSpec, require_whole
 from studio.services import Services
 from studio.serving.endpoint import Endpoint
 from studio.serving.gate import Gate, Names, require_key
 from studio.serving.login import Login, login_key
+from studio.serving.ports import why_taken
 from studio.serving.uploads import UploadLimit, Uploads
 from studio.serving.waiting import AT_ONCE, Line
 from studio.serving.work import end_process
@@ -28,7 +28,6 @@ from studio.transcription.loading import engine_of
 
 PORT = 8000
 """Unless told: where other servers of models listen, too."""
-_LAST_PORT = 65_535
 _LAST_SECONDS = 4
 """What is being heard when the server is told to end may take so long; then it is refused."""
 _REFUSED_SECONDS = 3
@@ -117,20 +116,6 @@ def endpoint_app(services: Services, names: Names, uploads: Uploads, model: str,
         routes=Endpoint(services, uploads, line, model).routes(),
         middleware=[Middleware(Gate, names, login, settings.api_key), Middleware(UploadLimit, uploads)],
     )
-
-
-def why_taken(host: str, port: int) -> Message | str | None:
-    """Why nobody can listen there: another does, or the address is none of this machine; None if one can."""
-    if not 0 < port <= _LAST_PORT:
-        return Message("ports are 1 to {last}", last=_LAST_PORT)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return error.strerror
-    return None
 
 
 def _return_memory_until(ended: threading.Event) -> None:

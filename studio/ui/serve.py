@@ -4,12 +4,11 @@ import signal
 import threading
 from urllib.parse import urlsplit
 
-from studio.errors import ConfigError
 from studio.lazy_imports import collect_as_usual
 from studio.runs.manager import MOST_LISTED
 from studio.services import Services
 from studio.serving.gate import Names, require_login
-from studio.serving.server import load_heavy_libraries, return_freed_memory, why_taken
+from studio.serving.server import load_heavy_libraries, return_freed_memory
 from studio.serving.uploads import Uploads
 from studio.serving.waiting import AT_ONCE, Line
 from studio.serving.work import end_process
@@ -37,15 +36,13 @@ def serve(settings: Settings, *, open_browser: bool = False) -> int:
     """Serves the page until SIGINT or SIGTERM, then leaves; runs in progress go on without it.
 
     Raises:
-        ConfigError: if the port asked for is taken, MCP is asked for without its package, or others could
-            come in without a login and nobody has said that they may.
+        ConfigError: if MCP is asked for without its package, or others could come in without a login and
+            nobody has said that they may.
         StorageError: if the studio's folder cannot be written.
     """
-    host = settings.server_name or ("0.0.0.0" if settings.on_spaces else "127.0.0.1")
+    host = settings.host
     require_login(settings, host)
     ask_directly("localhost", "127.0.0.1", host)
-    if settings.server_port is not None:
-        _require_free_port(host, settings.server_port)
     if settings.mcp:
         require_mcp()
     stop = threading.Event()
@@ -95,19 +92,3 @@ def _warm_up(services: Services) -> None:
     services.jobs.runs(MOST_LISTED)
     services.registry.all()
     load_heavy_libraries()
-
-
-def _require_free_port(host: str, port: int) -> None:
-    """Refuses a port that somebody listens on, before anything is started.
-
-    Raises:
-        ConfigError: if it is taken, or the address is none of this machine.
-    """
-    if (reason := why_taken(host, port)) is not None:
-        raise ConfigError(
-            "Port {port} on {host} cannot be used ({reason}): set GRADIO_SERVER_PORT to a free one, or "
-            "leave it out and the next free one is taken.",
-            port=port,
-            host=host,
-            reason=reason,
-        )
