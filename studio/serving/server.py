@@ -28,11 +28,11 @@ from studio.transcription.loading import engine_of
 
 PORT = 8000
 """Unless told: where other servers of models listen, too."""
-_LAST_SECONDS = 4
+_LAST_SECONDS = 1
 """What is being heard when the server is told to end may take so long; then it is refused."""
 _REFUSED_SECONDS = 3
 """So long for the refusals to be sent."""
-_WORK_SECONDS = 3.0
+_WORK_SECONDS = 0.5
 """So long for what is being computed to see that nobody waits for it."""
 _RETURNS_MEMORY_EVERY_SECONDS = 20.0
 

@@ -28,7 +28,7 @@ from studio.ui.zero_gpu import open_services
 
 _WARM_UP_DELAY_SECONDS = 3.0
 _TIDIES_EVERY_SECONDS = 20.0
-_LAST_SECONDS = 3.0
+_LAST_SECONDS = 1.0
 """Whoever is answered when the studio is told to end has so long; what is computed then, so long again."""
 
 
