@@ -8,6 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from studio.options.arguments import write_yaml
 from studio.options.training import TrainingConfig
+from studio.ui.shared.following import last_of_many
 from tests.browser.conftest import OpenPage, held, show_tab, unfold
 from tests.studio_process import StudioProcess
 
@@ -42,6 +43,22 @@ def test_what_is_asked_while_the_server_ends_the_stream_of_answers_is_answered(o
     page.evaluate("letGo()")
     page.locator("#transcribe-start").click()
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+
+
+def test_of_changes_that_come_together_the_last_alone_is_answered(open_page: OpenPage) -> None:
+    page = open_page("train")
+    expect(page.locator("#train-plan")).to_contain_text("Clips")
+    changes = f"const changed = {last_of_many()}; const all = [changed(), changed(), changed()]"
+    outcomes = "(await Promise.allSettled(all)).map(({status}) => status)"
+    ended = page.evaluate(
+        f"async () => {{ {changes}; return [...{outcomes}, (await changed()) ?? 'alone']; }}"
+    )
+    assert ended == ["rejected", "rejected", "fulfilled", "alone"]
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.locator("#train-per_device_train_batch_size input").fill("16")
+    expect(page.locator("#train-plan")).to_contain_text(re.compile("Steps.*28"))
+    assert any("/queue/join" in url for url in asked)
 
 
 def test_transcribe_waits_for_the_sample_clicked_last_unless_it_is_cancelled_or_its_sample_fails(

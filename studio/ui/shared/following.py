@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 import gradio as gr
@@ -23,6 +24,8 @@ QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden",
 """For listeners whose visitors do not wait for one another."""
 AT_ONCE: dict[str, Any] = {**QUIET, "queue": False}
 """For answers that take milliseconds: a place in the queue would take longer."""
+_TOGETHER_MILLISECONDS = 50
+"""Changes of a form that come so soon after one another are one."""
 UNCHECKED: dict[str, Any] = {"preprocess": False}
 """For choices that come and go: Gradio refuses, in words of its own, what was not in the list that it gave
 this visitor last, or lost when it forgot them. The studio knows what there is."""
@@ -33,6 +36,19 @@ def changes_of(form: Mapping[str, Block]) -> list[Any]:
     return [component.change for component in form.values()]  # type: ignore[attr-defined]
 
 
+_burst = count()
+
+
+def last_of_many() -> str:
+    """In the browser: succeeds for the last of the events that come together, and fails for the others."""
+    name = f"window.burst{next(_burst)}"
+    return (
+        f"async () => {{ const mine = {name} = ({name} ?? 0) + 1; "
+        f"await new Promise((go) => setTimeout(go, {_TOGETHER_MILLISECONDS})); "
+        f"if (mine !== {name}) throw new Error('a later one'); }}"
+    )
+
+
 def follow_form(
     form: Mapping[str, Block],
     show: Callable[..., Any],
@@ -41,12 +57,13 @@ def follow_form(
     inputs: Mapping[str, Block] | None = None,
     **how: Any,
 ) -> Dependency:
-    """`show` answers at each change of the form and at `events`; of those that come meanwhile, to the last.
+    """`show` answers at each change of the form and at `events`; to many at once, as when a plan fills the
+    form, a single time; of those that come meanwhile, to the last.
 
     It is given the form's values by name, and those of `inputs`; `how` is `QUIET` or `AT_ONCE`, and more.
     """
-    answered: Dependency = gr.on(
-        [*events, *changes_of(form)],
+    settled = gr.on([*events, *changes_of(form)], None, None, None, js=last_of_many(), **QUIET)
+    answered: Dependency = settled.success(
         show,
         inputs_kwargs={**(inputs or {}), **form},
         outputs=outputs,
