@@ -16,8 +16,9 @@ from studio.files import files_below
 
 _WITH_SYLLABLES = ".trn"
 """THCHS-30: the text is the first line, its syllables and sounds are below."""
-_ENDINGS = (".txt", ".normalized.txt", ".lab", f".wav{_WITH_SYLLABLES}", _WITH_SYLLABLES)
-"""Of a sound's own text: as most have it, as LibriTTS does, as aligners do, and THCHS-30."""
+_ENDINGS = (".txt", ".normalized.txt", ".lab", _WITH_SYLLABLES)
+"""Of a sound's own text: as most have it, as LibriTTS does, as aligners do, and THCHS-30; in place of the
+sound's own ending, or behind it."""
 _THCHS = re.compile(r"([A-D]\d+)_\d+")
 """A sound of THCHS-30, and who speaks."""
 _LIST_ENDING = ".trans.txt"
@@ -35,7 +36,7 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
 
     Unless it `follows_links`, a text that is a link to a place outside of the folder is passed over.
     """
-    files = files_below(folder, {*SOUND_FILES, *(Path(ending).suffix for ending in _ENDINGS)})
+    files = files_below(folder, {*SOUND_FILES, *(Path(f"a{ending}").suffix for ending in _ENDINGS)})
     sounds = [path for path in files if path.suffix.lower() in SOUND_FILES]
     texts = set(files).difference(sounds)
     if not follows_links:
@@ -63,12 +64,12 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
 def is_text(path: Path) -> bool:
     """Whether a file is the text of a sound beside it, or LibriSpeech's of several."""
     stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
-    sounds = (path.with_name(stem + ending) for stem in stems for ending in SOUND_FILES)
+    sounds = (path.with_name(stem + ending) for stem in stems for ending in ("", *SOUND_FILES))
     return path.name.endswith(_LIST_ENDING) or any(sound.is_file() for sound in sounds)
 
 
 def _own(sound: Path) -> list[Path]:
-    return [sound.with_suffix(ending) for ending in _ENDINGS]
+    return [sound.with_name(name + ending) for name in (sound.stem, sound.name) for ending in _ENDINGS]
 
 
 def _said(text: Path, within: Path | None) -> dict[str, str]:

@@ -54,6 +54,20 @@ def test_librispeech_is_read_with_its_speakers_and_a_split_from_its_own_folder(
         read_manifest(tmp_path / "train/84/121123/84-121123.trans.txt")
 
 
+@pytest.mark.parametrize("ending", [".txt", ".lab", ".normalized.txt", ".trn", ".wav.trn"])
+def test_each_ending_of_a_text_is_enough_alone(sound: Sound, tmp_path: Path, ending: str) -> None:
+    sound("a.wav").with_name(f"a{ending}").write_text("one\n", encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("a.wav", "one")]
+
+
+def test_a_text_may_be_called_as_its_sound_with_the_ending(sound: Sound, tmp_path: Path) -> None:
+    for name in ("a.wav", "b.flac"):
+        sound(name).with_name(f"{name}.txt").write_text(f"text of {name}", encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("a.wav", "text of a.wav"), ("b.flac", "text of b.flac")]
+    with pytest.raises(ManifestError, match=r"a\.wav\.txt belongs to the recordings beside it"):
+        read_manifest(tmp_path / "a.wav.txt")
+
+
 def test_thchs_is_read_from_all_of_it_from_a_part_and_loose(
     sound: Sound, tmp_path: Path, settings: Settings
 ) -> None:
