@@ -10,7 +10,10 @@ from typing import Any
 from studio.errors import ManifestError
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "audio": ("audio_path", "audio.path", "audio", "path", "file_name", "audio_filepath"),
+    "audio": (
+        *("audio_path", "audio.path", "audio", "path", "file_name", "audio_filepath"),
+        *("filename", "file", "audio_file", "wav_filename"),
+    ),
     "text": ("text", "sentence", "transcription", "transcript", "raw_text", "normalized_text"),
     "language": ("language", "lang", "locale"),
     "task": ("task",),

@@ -5,16 +5,19 @@ import gzip
 import io
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
+from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import Wanted, columns_of
 from studio.errors import ManifestError, in_brief
 
 _GZIP = b"\x1f\x8b"
 """What files packed with gzip begin with."""
+_UNNAMED = ["audio_path", "text"]
+"""The columns of a list without a header."""
 _MOST_BREAKS = 50
 """Of lines within one field."""
 
@@ -53,8 +56,19 @@ def csv_rows(path: Path, delimiter: str, blank_lines: int, wanted: Wanted) -> It
         names = next(filter(None, reader))  # lines that end as in old spreadsheets are told apart only here
     except csv.Error as error:
         raise ManifestError("{path} has no readable header: {reason}.", path=path, reason=error) from error
+    if _is_clip(names, wanted):
+        return _records(_from_header(path, blank_lines, newline=""), delimiter, _UNNAMED, blank_lines + 1)
     _check_header(names, path, wanted)
     return _records(lines, delimiter, names, blank_lines + reader.line_num + 1)
+
+
+def _is_clip(fields: Sequence[str], wanted: Wanted) -> bool:
+    """Whether what stands where a header would is a sound file and its text: the list has none then."""
+    return (
+        len(fields) == len(_UNNAMED)
+        and not wanted.named
+        and PurePath(fields[0].strip()).suffix.lower() in SOUND_FILES
+    )
 
 
 def _from_header(path: Path, blank_lines: int, newline: str) -> Iterator[str]:
@@ -110,10 +124,15 @@ def tab_rows(
         ManifestError: if the header, which is `first_line`, lacks a needed column.
     """
     names = [_unquoted(field) for field in _tab_fields(first_line)]
+    has_header = not _is_clip(names, wanted)
+    names = names if has_header else _UNNAMED
     _check_header(names, path, wanted)
     header = next(_from_header(path, blank_lines, newline="\n"))
     newline = "\r" if "\r" in header.rstrip("\r\n") else "\n"  # of old spreadsheets
-    return _tab_records(_from_header(path, blank_lines, newline), names, blank_lines + 1, marks_are_text)
+    lines = _from_header(path, blank_lines, newline)
+    if not has_header:
+        return _tab_records(chain(["-"], lines), names, blank_lines, marks_are_text)
+    return _tab_records(lines, names, blank_lines + 1, marks_are_text)
 
 
 def _tab_records(lines: Iterator[str], names: list[str], line: int, marks_are_text: bool) -> Iterator[Row]:

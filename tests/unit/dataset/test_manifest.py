@@ -298,6 +298,26 @@ def test_a_field_of_a_tsv_that_goes_over_lines_is_one_text(write: Write) -> None
     ]
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_sounds_and_texts_need_no_header(folder: Path, separator: str) -> None:
+    """Lines are counted from the first, which is a clip; a column that is named has to be there."""
+    lines = [("a.wav", "hello"), ("clips/b.flac", "there"), ("gone.wav", "nothing")]
+    text = "\n" + "".join(separator.join(line) + "\n" for line in lines)
+    (folder / "list.txt").write_text(text, encoding="utf-8")
+    read = read_manifest(folder / "list.txt")
+    found = [(each.audio_path.name, each.text, each.line) for each in read.examples]
+    assert found == [("a.wav", "hello", 2), ("b.flac", "there", 3)]
+    assert [problem.line for problem in read.problems] == [4]
+    with pytest.raises(ManifestError):
+        read_manifest(folder / "list.txt", text_column="sentence")
+
+
+@pytest.mark.parametrize("name", ["filename", "file", "audio_file", "wav_filename"])
+def test_a_column_of_files_may_be_called_as_other_programs_do(folder: Path, name: str) -> None:
+    (folder / "list.csv").write_text(f"{name},transcript\na.wav,hello\n", encoding="utf-8")
+    assert [each.text for each in read_manifest(folder / "list.csv").examples] == ["hello"]
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -315,7 +335,7 @@ def test_a_field_of_a_tsv_that_goes_over_lines_is_one_text(write: Write) -> None
         (b"audio,sentance\na.wav,x\n", "found 'sentance', did you mean 'sentence'"),
         (b"adio_path,text\na.wav,x\n", "found 'adio_path', did you mean 'audio_path'"),
         (b"audio,text,langauge\na.wav,x,en\n", "'langauge' looks like a misspelt 'language'"),
-        (b"a.wav;hello\nb.wav;there\n", "no column for the audio"),
+        (b"a.wav;hello;x\nb.wav;there;y\n", "no column for the audio"),
         (b'{"audio": "a.wav", "txt": "x"}\n', "found 'txt', did you mean 'text'"),
         (gzip.compress(b"audio,text\n" + b"x" * 70 * 2**20, 1), r"a line of more than 64.0 MiB \(line 2\)"),
         (
