@@ -8,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from studio.options.arguments import write_yaml
 from studio.options.training import TrainingConfig
-from studio.ui.shared.following import last_of_many
+from studio.ui.shared.following import LAST_OF_MANY
 from tests.browser.conftest import OpenPage, held, show_tab, unfold
 from tests.studio_process import StudioProcess
 
@@ -48,7 +48,7 @@ def test_what_is_asked_while_the_server_ends_the_stream_of_answers_is_answered(o
 def test_of_changes_that_come_together_the_last_alone_is_answered(open_page: OpenPage) -> None:
     page = open_page("train")
     expect(page.locator("#train-plan")).to_contain_text("Clips")
-    changes = f"const changed = {last_of_many()}; const all = [changed(), changed(), changed()]"
+    changes = f"const changed = {LAST_OF_MANY}; const all = [changed(), changed(), changed()]"
     outcomes = "(await Promise.allSettled(all)).map(({status}) => status)"
     ended = page.evaluate(
         f"async () => {{ {changes}; return [...{outcomes}, (await changed()) ?? 'alone']; }}"

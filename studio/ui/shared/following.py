@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any
 
 import gradio as gr
@@ -36,17 +35,11 @@ def changes_of(form: Mapping[str, Block]) -> list[Any]:
     return [component.change for component in form.values()]  # type: ignore[attr-defined]
 
 
-_burst = count()
-
-
-def last_of_many() -> str:
-    """In the browser: succeeds for the last of the events that come together, and fails for the others."""
-    name = f"window.burst{next(_burst)}"
-    return (
-        f"async () => {{ const mine = {name} = ({name} ?? 0) + 1; "
-        f"await new Promise((go) => setTimeout(go, {_TOGETHER_MILLISECONDS})); "
-        f"if (mine !== {name}) throw new Error('a later one'); }}"
-    )
+LAST_OF_MANY = (
+    "() => new Promise((go, stop) => { const mine = window.burst = (window.burst || 0) + 1; "
+    f"setTimeout(() => mine === window.burst ? go() : stop(), {_TOGETHER_MILLISECONDS}); }})"
+)
+"""In the browser: succeeds for the last of the events that come together, and fails for the others."""
 
 
 def follow_form(
@@ -55,15 +48,22 @@ def follow_form(
     outputs: Sequence[Block] | None,
     *events: Any,
     inputs: Mapping[str, Block] | None = None,
+    is_filled: bool = False,
     **how: Any,
 ) -> Dependency:
-    """`show` answers at each change of the form and at `events`; to many at once, as when a plan fills the
-    form, a single time; of those that come meanwhile, to the last.
+    """`show` answers at each change of the form and at `events`; of those that come meanwhile, to the last.
+
+    The one form of a page that `is_filled` by others is answered once where many of its values change.
 
     It is given the form's values by name, and those of `inputs`; `how` is `QUIET` or `AT_ONCE`, and more.
     """
-    settled = gr.on([*events, *changes_of(form)], None, None, None, js=last_of_many(), **QUIET)
-    answered: Dependency = settled.success(
+    changes = [*events, *changes_of(form)]
+    begin = (
+        gr.on(changes, None, None, None, js=LAST_OF_MANY, **QUIET).success
+        if is_filled
+        else partial(gr.on, changes)
+    )
+    answered: Dependency = begin(
         show,
         inputs_kwargs={**(inputs or {}), **form},
         outputs=outputs,

@@ -174,7 +174,8 @@ def wire_train_form(
 
     tab.select(_refresher(registry), None, [form["base_model"], form["language"]], **QUIET)
     described = [files.command, files.launch, files.yaml, disk, made.start.refused]
-    told = follow_form(form, _describer(settings, fields_of(form)), described, tab.select, **QUIET)
+    describe = _describer(settings, fields_of(form))
+    told = follow_form(form, describe, described, tab.select, is_filled=True, **QUIET)
     # Clips are counted and earlier runs looked at: the command does not wait for that.
     told.then(planner(services), inputs_kwargs=form, outputs=plan, trigger_mode="always_last", **QUIET)
     loaded = told_in(files.refused, load, [*form.values(), files.refused])
