@@ -29,6 +29,17 @@ _DEEPEST_YAML, _LONGEST_YAML_WORD = 50, 1000
 _TOO_DEEP = Message("it is nested too deeply")
 
 
+class InFolder:
+    """A file or folder of a fixed name, as an attribute of what knows the folder that it lies in."""
+
+    def __init__(self, name: str, folder: str = "path") -> None:
+        """`folder` is the attribute that has that folder."""
+        self._name, self._folder = name, folder
+
+    def __get__(self, owner: object, _kind: type) -> Path:
+        return Path(getattr(owner, self._folder), self._name)
+
+
 def user_path(text: str) -> Path:
     """A path as somebody has written it, `~` for their own folder included.
 

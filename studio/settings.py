@@ -15,6 +15,7 @@ from typing import Any
 import platformdirs
 
 from studio.errors import ConfigError, StorageError
+from studio.files import InFolder
 from studio.units import GIB, MIB
 
 # Threads that wait for each other by spinning take the core from the one that they wait for, as soon as
@@ -112,6 +113,21 @@ class Settings:
     popen: Callable[..., subprocess.Popen[Any]] = subprocess.Popen
     """What starts processes; a test hands in a quicker way."""
 
+    runs = InFolder("runs", "home")
+    """One folder a training run."""
+    models = InFolder("models", "home")
+    """One folder a model made here."""
+    quarantine = InFolder("quarantine", "home")
+    """Rows set aside by the data check."""
+    calibration = InFolder("calibration", "home")
+    """Receipts of memory that was measured on this machine."""
+    cache = InFolder("cache", "home")
+    """Whatever can be made again."""
+    recordings = InFolder("recordings", "own")
+    """One folder a list of sentences read aloud."""
+    datasets = InFolder("datasets", "own")
+    """One folder a data set that was uploaded or added."""
+
     @property
     def is_public(self) -> bool:
         """Whether visitors are strangers: on a Space that trains nothing, its models are its owner's."""
@@ -123,49 +139,14 @@ class Settings:
         return self.server_name or ("0.0.0.0" if self.on_spaces else "127.0.0.1")
 
     @property
-    def runs(self) -> Path:
-        """One folder a training run."""
-        return self.home / "runs"
-
-    @property
-    def models(self) -> Path:
-        """One folder a model made here."""
-        return self.home / "models"
-
-    @property
-    def quarantine(self) -> Path:
-        """Rows set aside by the data check."""
-        return self.home / "quarantine"
-
-    @property
-    def calibration(self) -> Path:
-        """Receipts of memory that was measured on this machine."""
-        return self.home / "calibration"
-
-    @property
     def own(self) -> Path:
         """Where what belongs to who asks lies: everything, or a folder of one visitor."""
         return self.home / "visitors" / self.visitor if self.visitor else self.home
 
     @property
-    def recordings(self) -> Path:
-        """One folder a list of sentences read aloud."""
-        return self.own / "recordings"
-
-    @property
-    def datasets(self) -> Path:
-        """One folder a data set that was uploaded or added."""
-        return self.own / "datasets"
-
-    @property
     def most_upload_bytes(self) -> int:
         """All that is uploaded within an hour; what is unpacked from it may be as large."""
         return int(_FILES_AT_ONCE * self.max_upload_mb * MIB)
-
-    @property
-    def cache(self) -> Path:
-        """Whatever can be made again."""
-        return self.home / "cache"
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Settings":
