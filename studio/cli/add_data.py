@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from studio.cli.output import ProgressLine, show, show_json, table
+from studio.cli.output import ProgressLine, give, table
 from studio.cli.parsing import Parser
 from studio.dataset.added import SCHEMA_VERSION, Added, add_data, data_sets
 from studio.settings import Settings
@@ -41,10 +41,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             ),
         )
     assert added is not None, "nobody stops it"
-    if given.json:
-        show_json(added.to_json())
-    else:
-        show(_summary(added))
+    give(given.json, added.to_json(), _summary(added))
     return 1 if added.problem else 0
 
 
@@ -60,8 +57,6 @@ def _summary(added: Added) -> str:
 
 def _show_all(settings: Settings, as_json: bool) -> None:
     found = data_sets(settings.datasets)
-    if as_json:
-        rows = [{"name": name, "train_data": str(source)} for name, source in found.items()]
-        show_json({"schema_version": SCHEMA_VERSION, "data_sets": rows})
-    else:
-        show(table(["NAME", "TRAIN DATA"], [[name, str(source)] for name, source in found.items()]))
+    rows = [{"name": name, "train_data": str(source)} for name, source in found.items()]
+    text = table(["NAME", "TRAIN DATA"], [[*row.values()] for row in rows])
+    give(as_json, {"schema_version": SCHEMA_VERSION, "data_sets": rows}, text)

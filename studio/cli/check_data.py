@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from studio.actions.check_data import TRANSCRIBING, CheckAnswer, CheckQuestion, check
-from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json
+from studio.cli.output import ProgressLine, give, require_places, say, say_shared
 from studio.cli.parsing import Parser, seconds
 from studio.dataset.example import place_of
 from studio.dataset.report import WARNINGS
@@ -71,10 +71,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
         write_text(given.html, html_report(answer.report, answer.labels, answer.examples, "en"))
         say(f"The report is in {given.html}.")
-    if given.json:
-        show_json(answer.to_json())
-    else:
-        show(_summary(answer))
+    give(given.json, answer.to_json(), _summary(answer))
     if answer.quarantine:
         say(f"Rows that cannot be used are in {answer.quarantine}.")
     return 0 if answer.report.good_rows == answer.report.rows else 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from studio.cli.output import show, show_json
+from studio.cli.output import give
 from studio.cli.parsing import Parser
 from studio.doctor.examine import examine
 from studio.doctor.report import DoctorReport, Health
@@ -23,10 +23,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     settings.prepare()
     report = examine(settings)
-    if given.json:
-        show_json(report.to_json())
-    else:
-        show(_summary(report))
+    give(given.json, report.to_json(), _summary(report))
     return 1 if report.has_problem else 0
 
 

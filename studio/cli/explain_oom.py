@@ -9,7 +9,7 @@ from typing import Any
 
 from studio.actions.explain_oom import OomAnswer, OomQuestion, explain_oom, question_of_run
 from studio.cli.fit import ladder_table
-from studio.cli.output import say, show, show_json
+from studio.cli.output import give, say
 from studio.cli.parsing import Parser, run_options
 from studio.errors import ConfigError, StorageError
 from studio.memory.oom import explain
@@ -51,10 +51,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if given.label_length is not None:
         check_between("label_length", given.label_length, 1, TEXT_POSITIONS)
     answer = _answer(given, file, options, settings)
-    if given.json:
-        show_json({**answer.diagnosis.to_json(), "command": answer.command})
-    else:
-        show(_summary(answer))
+    give(given.json, {**answer.diagnosis.to_json(), "command": answer.command}, _summary(answer))
     return 0 if answer.diagnosis.report.kind.is_memory else 1
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from studio.actions.fit import FIELDS, FitAnswer, FitQuestion, find_fit
 from studio.actions.presets import PRESETS, Preset, preset, preset_answers, preset_row
-from studio.cli.output import say, show, show_json, table
+from studio.cli.output import give, say, table
 from studio.cli.parsing import Parser
 from studio.memory.fit import FitResult, cards_for
 from studio.memory.gpus import GPUS, read_otherwise, usable_bytes
@@ -43,26 +43,17 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         if given.presets:
             return _show_presets(preset_answers(services.registry), given.json)
         answer = find_fit(question, services.registry, settings.calibration)
-    if given.json:
-        show_json(answer.to_json())
-    else:
-        show(_summary(answer))
+    give(given.json, answer.to_json(), _summary(answer))
     return 0 if answer.result.fits else 1
 
 
 def _show_claims(is_json: bool) -> int:
-    rows = [(str(each.said), str(each.truth)) for each in claims()]
-    if is_json:
-        show_json([{"said": said, "truth": truth} for said, truth in rows])
-    else:
-        show("\n\n".join(f"“{said}”\n  {truth}" for said, truth in rows))
+    rows = [{"said": str(each.said), "truth": str(each.truth)} for each in claims()]
+    give(is_json, rows, "\n\n".join("“{said}”\n  {truth}".format(**row) for row in rows))
     return 0
 
 
 def _show_presets(rows: Sequence[tuple[Preset, FitAnswer]], is_json: bool) -> int:
-    if is_json:
-        show_json([preset_row(row, answer) for row, answer in rows])
-        return 0
     cells = [
         (
             row.key,
@@ -74,7 +65,8 @@ def _show_presets(rows: Sequence[tuple[Preset, FitAnswer]], is_json: bool) -> in
         )
         for row, answer in rows
     ]
-    show(table(("PRESET", "MODEL", "METHOD", "TAKES", "OF", "GUIDES SAY, WRONGLY"), cells))
+    text = table(("PRESET", "MODEL", "METHOD", "TAKES", "OF", "GUIDES SAY, WRONGLY"), cells)
+    give(is_json, [preset_row(row, answer) for row, answer in rows], text)
     return 0
 
 

@@ -8,7 +8,7 @@ from studio.cli.clips import refuse_clip_options
 from studio.cli.decoding import choice_of
 from studio.cli.export import on_step
 from studio.cli.models import forms_text
-from studio.cli.output import ProgressLine, say, show, show_json
+from studio.cli.output import ProgressLine, give, say
 from studio.errors import ConfigError
 from studio.files import write_json
 from studio.services import Services
@@ -54,5 +54,5 @@ def compare(given: argparse.Namespace, named: Set[str], settings: Settings, norm
     if given.output_file:
         write_json(given.output_file, told)
         say(f"Wrote {given.output_file}")
-    show_json(told) if given.json else show(forms_text(told))
+    give(given.json, told, forms_text(told))
     return 0

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studio.cli.output import done, say, show, show_json, table
+from studio.cli.output import done, give, say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.cli.serve import serving_script
 from studio.errors import ConfigError
@@ -56,10 +56,8 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
     registry = services.registry
     if action == "list":
         specs = registry.all()
-        if as_json:
-            show_json({"schema_version": SCHEMA_VERSION, "models": [as_dict(spec) for spec in specs]})
-        else:
-            show(_list(specs))
+        rows = [as_dict(spec) for spec in specs]
+        give(as_json, {"schema_version": SCHEMA_VERSION, "models": rows}, _list(specs))
     elif action == "show":
         spec = registry.get(names[0])
         exports = exports_of(spec.id, registry.all())
@@ -81,7 +79,7 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
         if spec.source not in (ModelSource.TRAINED, ModelSource.LOCAL):
             raise ConfigError("{model} was not made here, and has no card here.", model=spec.id)
         text = model_card(spec)
-        show_json({"schema_version": SCHEMA_VERSION, "card": text}) if as_json else show(text)
+        give(as_json, {"schema_version": SCHEMA_VERSION, "card": text}, text)
     elif action == "rename":
         spec = registry.rename(names[0], names[1])
         done(f"{names[0]} is now {spec.id}.", as_json, **as_dict(spec))

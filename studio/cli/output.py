@@ -47,6 +47,11 @@ def say(text: str) -> None:
     print(text.translate(_SHOWN), file=sys.stderr, flush=True)
 
 
+def give(as_json: bool, value: object, text: str) -> None:
+    """A result: `value` for machines, `text` for people."""
+    show_json(value) if as_json else show(text)
+
+
 def done(sentence: str, as_json: bool, **facts: object) -> None:
     """Says what was done; for machines, tells it as the result, too."""
     say(sentence)

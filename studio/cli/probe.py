@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from studio.actions.estimate import shape_of
-from studio.cli.output import say, show, show_json, table
+from studio.cli.output import give, say, show, show_json, table
 from studio.cli.parsing import Parser, run_options
 from studio.memory.gpus import detected_gpus
 from studio.memory.receipts import CPU, Receipt, read_receipts
@@ -78,9 +78,6 @@ def summary(receipt: Receipt) -> str:
 
 def _list(settings: Settings, *, as_json: bool) -> int:
     receipts = read_receipts(settings.calibration)
-    if as_json:
-        show_json([receipt.to_json() for receipt in receipts])
-        return 0
     rows = [
         (
             local_time(receipt.created),
@@ -94,7 +91,8 @@ def _list(settings: Settings, *, as_json: bool) -> int:
         for receipt in receipts
     ]
     heads = ("WHEN", "CARD", "BASE", "METHOD", "BATCH", "PREDICTED", "MEASURED")
-    show(table(heads, rows) if rows else "Nothing was measured yet.")
+    text = table(heads, rows) if rows else "Nothing was measured yet."
+    give(as_json, [receipt.to_json() for receipt in receipts], text)
     return 0
 
 

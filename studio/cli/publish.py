@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from studio.cli.export import on_step
-from studio.cli.output import ProgressLine, say, show, show_json, table
+from studio.cli.output import ProgressLine, give, say, table
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.publishing.findings import loss_of
@@ -48,12 +48,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if (lost := loss_of(publication.spec.card.get("capabilities"))) is not None:  # before anything is sent
         say(f"Note: {lost}")
     address = "" if given.dry_run else _send(publication)
-    if given.json:
-        show_json({"schema_version": SCHEMA_VERSION, **_as_dict(publication), "address": address})
-    elif given.dry_run:
-        show(_summary(publication))
-    else:
-        show(address)
+    told = {"schema_version": SCHEMA_VERSION, **_as_dict(publication), "address": address}
+    give(given.json, told, _summary(publication) if given.dry_run else address)
     return 0
 
 

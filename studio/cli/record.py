@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from studio.cli.output import done, show, show_json, table
+from studio.cli.output import done, give, table
 from studio.cli.parsing import Parser
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.recordings import (
@@ -93,24 +93,20 @@ def _add(root: Path, name: str, number: str, audio: str, *, overwrite: bool) -> 
 
 
 def _show_all(found: Sequence[Session], as_json: bool) -> None:
-    if as_json:
-        rows = [session.to_json() for session in found]
-        show_json({"schema_version": SCHEMA_VERSION, "sessions": rows})
-        return
-    rows_of_text = [
+    rows = [
         [each.name, f"{len(each.clips)} of {len(each.sentences)}", f"{each.minutes:.1f}", str(each.manifest)]
         for each in found
     ]
-    show(table(["NAME", "READ", "MINUTES", "MANIFEST"], rows_of_text))
+    told = {"schema_version": SCHEMA_VERSION, "sessions": [session.to_json() for session in found]}
+    give(as_json, told, table(["NAME", "READ", "MINUTES", "MANIFEST"], rows))
 
 
 def _show(session: Session, as_json: bool) -> None:
-    if as_json:
-        show_json(session.to_json())
-        return
-    show(f"{session.name}: {len(session.clips)} of {counted(len(session.sentences), 'sentence')} read")
+    read, sentences = len(session.clips), counted(len(session.sentences), "sentence")
+    lines = [f"{session.name}: {read} of {sentences} read"]
     for number, sentence in enumerate(session.sentences):
         seconds = session.clips.get(number)
-        show(f"{number + 1:5d}  {f'{seconds:5.1f} s' if seconds else '      –'}  {sentence}")
+        lines.append(f"{number + 1:5d}  {f'{seconds:5.1f} s' if seconds else '      –'}  {sentence}")
     if session.clips:
-        show(f"train with: --train_data {session.manifest}")
+        lines.append(f"train with: --train_data {session.manifest}")
+    give(as_json, session.to_json(), "\n".join(lines))

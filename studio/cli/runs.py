@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from studio.cli.follow import as_dict, progress, tell
-from studio.cli.output import done, say, show, show_json, table
+from studio.cli.output import done, give, say, show, show_json, table
 from studio.cli.parsing import Parser
 from studio.cli.train import finish
 from studio.errors import ConfigError
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             return 0
         if given.action == "log":
             log = services.jobs.log_tail(given.run_id[0], containing=given.search)
-            show_json({"schema_version": 1, "log": log}) if given.json else show(log)
+            give(given.json, {"schema_version": 1, "log": log}, log)
             return 0
         if is_comparison:
             _compare(services, given.run_id, given.json)
@@ -62,14 +62,12 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
 def _list(services: Services, as_json: bool, most: int | None) -> None:
     runs = services.jobs.runs(most)
-    if as_json:
-        show_json([_dict(services, status) for status in runs])
-        return
     rows = [
         (status.run_id, status.state.value, status.config.base_model, how_far(status), status.model_id or "")
         for status in runs
     ]
-    show(table(("RUN", "STATE", "BASE", "PROGRESS", "MODEL"), rows) if rows else "There are no runs yet.")
+    text = table(("RUN", "STATE", "BASE", "PROGRESS", "MODEL"), rows) if rows else "There are no runs yet."
+    give(as_json, [_dict(services, status) for status in runs], text)
     if (older := services.jobs.count() - len(runs)) > 0:
         say(f"{counted(older, 'older run')}: --all lists them.")
 
@@ -85,15 +83,11 @@ def _compare(services: Services, run_ids: Sequence[str], as_json: bool) -> None:
     """What came out of several runs, and the options that differ."""
     runs = [services.jobs.status(run_id) for run_id in run_ids]
     options = differing_options(runs)
-    if as_json:
-        show_json(
-            {
-                "schema_version": 1,
-                "runs": [_dict(services, status) for status in runs],
-                "options": {name: list(values) for name, values in options.items()},
-            }
-        )
-        return
+    told = {
+        "schema_version": 1,
+        "runs": [_dict(services, status) for status in runs],
+        "options": {name: list(values) for name, values in options.items()},
+    }
     rates = [best_rates(status) for status in runs]
     rows = [
         ("WER", *["–" if wer is None else format_percent(wer) for wer, _ in rates]),
@@ -101,7 +95,7 @@ def _compare(services: Services, run_ids: Sequence[str], as_json: bool) -> None:
         ("step", *[str(status.step) for status in runs]),
         *((name, *map(str, values)) for name, values in options.items()),
     ]
-    show(table(("", *run_ids), rows))
+    give(as_json, told, table(("", *run_ids), rows))
 
 
 def _act(services: Services, action: str, run_id: str, *, is_sure: bool, as_json: bool) -> int:

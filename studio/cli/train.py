@@ -8,7 +8,7 @@ from typing import Any
 from studio.actions.plan_run import RunForecast, plan_run
 from studio.actions.start_run import check_run
 from studio.cli.follow import as_dict, follow, tell
-from studio.cli.output import ProgressLine, done, require_place, say, show, show_json
+from studio.cli.output import ProgressLine, done, give, require_place, say, show, show_json
 from studio.cli.parsing import PROGRAM, Parser, run_options
 from studio.errors import ConfigError
 from studio.files import storage_errors, user_path, write_text
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say("No base model is named, so the small demo model is trained: give --base_model, such as small.")
     if given.print_command:
         command = launch_command(config, "RUN_DIR")
-        show_json({"schema_version": 1, "command": command}) if given.json else show(command)
+        give(given.json, {"schema_version": 1, "command": command}, command)
         return 0
     if given.write_slurm:
         place = _place_of_script(Path(given.write_slurm), config)
@@ -93,10 +93,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             say(f"Run {run_id}, in {settings.runs / run_id}")
         if given.no_wait:
             say(f"It waits for a studio to start it: {PROGRAM} app, or {PROGRAM} runs follow {run_id}")
-            if given.json:
-                show_json({"run_id": run_id, "run_dir": str(settings.runs / run_id)})
-            else:
-                show(run_id)
+            give(given.json, {"run_id": run_id, "run_dir": str(settings.runs / run_id)}, run_id)
             return 0
         return finish(services, run_id, as_json=given.json, told=told)
 
