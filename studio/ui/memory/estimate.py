@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
@@ -38,18 +38,6 @@ from studio.ui.shared.transcript_views import download_links
 from studio.ui.shared.views import memory_table, memory_verdict, part_names
 
 
-class _Answers(NamedTuple):
-    """Components on the right, in the order in which the handler gives them."""
-
-    verdict: gr.HTML
-    chart: gr.HTML
-    batches: gr.HTML
-    cards: gr.HTML
-    parts: gr.HTML
-    command: gr.Textbox
-    link: gr.HTML
-
-
 def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> PlanSection:
     """The section's content; it answers at every change of a value."""
     settings, registry = services.settings, services.registry
@@ -59,15 +47,10 @@ def build_estimate(services: Services, tab: gr.Tab, section: gr.Tab) -> PlanSect
         with gr.Column(scale=3, min_width=320):
             verdict = gr.HTML(elem_id="memory-verdict")
             use = handover("memory-to-train")
-            answers = _Answers(
-                verdict,
-                gr.HTML(elem_id="memory-chart"),
-                gr.HTML(elem_id="memory-batches"),
-                gr.HTML(elem_id="memory-cards"),
-                gr.HTML(elem_id="memory-parts"),
-                copyable(_("Same on the command line"), "memory-command", lines=2),
-                gr.HTML(elem_id="memory-link"),
-            )
+            figures = [gr.HTML(elem_id=f"memory-{name}") for name in ("chart", "batches", "cards", "parts")]
+            command = copyable(_("Same on the command line"), "memory-command", lines=2)
+            link = gr.HTML(elem_id="memory-link")
+            answers = [verdict, *figures, command, link]  # as `_answered` gives them
             step = build_step()
             probe = build_probe()
             gr.Markdown(

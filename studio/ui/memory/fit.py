@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
@@ -42,16 +42,6 @@ _OWN = ""
 _ANY_MODEL = N_("Automatic: the most accurate that fits")
 
 
-class _Answers(NamedTuple):
-    """Components on the right, in the order in which the handler gives them."""
-
-    verdict: gr.HTML
-    ladder: gr.HTML
-    more: gr.HTML
-    command: gr.Textbox
-    links: gr.HTML
-
-
 def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> PlanSection:
     """The section's content; it answers at every change of a value.
 
@@ -68,15 +58,11 @@ def build_fit(registry: ModelRegistry, receipts: Path, tab: gr.Tab) -> PlanSecti
             form = _form(registry)
             told = gr.HTML(elem_id="fit-claim")
         with gr.Column(scale=3, min_width=320):
-            verdict_card = gr.HTML(elem_id="fit-verdict")
+            head = gr.HTML(elem_id="fit-verdict")
             use = handover("fit-use")
-            answers = _Answers(
-                verdict_card,
-                gr.HTML(elem_id="fit-ladder"),
-                gr.HTML(elem_id="fit-more"),
-                copyable(_("This run on the command line"), "fit-command", lines=2),
-                gr.HTML(elem_id="fit-links"),
-            )
+            figures = [gr.HTML(elem_id=f"fit-{name}") for name in ("ladder", "more")]
+            command = copyable(_("This run on the command line"), "fit-command", lines=2)
+            answers = [head, *figures, command, gr.HTML(elem_id="fit-links")]  # as `_show` gives them
     share_choices(tab, form)
     section = PlanSection(form, use)
     follow_models(registry, tab, form["base_model"], (_ANY_MODEL, AUTO))
