@@ -1,6 +1,5 @@
 """The Models tab's export: a model in another form, with its proof."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -15,6 +14,7 @@ from studio.reports.pieces import note, progress_bar
 from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.translation import N_, said, tr
+from studio.ui.models.section import Section
 from studio.ui.shared.access import require_training
 from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, wire_work
 from studio.ui.shared.forms import choices_of
@@ -28,19 +28,7 @@ _SAME = N_("Verified: identical output, {tokens} tokens ({clips} clips).")
 _DIFFERENT = N_("Measured: {different_tokens} of {tokens} tokens differ ({clips} clips).")
 
 
-@dataclass(frozen=True)
-class ExportParts:
-    """Components of the export."""
-
-    group: gr.Group
-    format: gr.Dropdown
-    quantization: gr.Dropdown
-    start: gr.Button
-    cancel: gr.Button
-    status: gr.HTML
-
-
-def export_parts() -> ExportParts:
+def build_export(choice: Block, settings: Settings, exporter: Exporter) -> Section:
     """The form, hidden until a model is chosen that can be exported."""
     with gr.Group(visible=False) as group:
         with gr.Row():
@@ -65,12 +53,6 @@ def export_parts() -> ExportParts:
                 _("Cancel"), size="sm", elem_id="models-export-cancel", elem_classes="outlives"
             )
     status = gr.HTML(elem_id="models-export-status")
-    return ExportParts(group, format_, quantization, start, cancel, status)
-
-
-def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter: Exporter, show: Any) -> None:
-    """Export starts at the button; `show` is the handler that then shows the models there are, and its
-    outputs. The chosen model stays so."""
     tasks = Tasks(Line(at_once=1))
 
     def export(request: gr.Request, model: str, form: str, quantization: str) -> Task[Any, ModelSpec]:
@@ -84,14 +66,11 @@ def wire_export(parts: ExportParts, choice: Block, settings: Settings, exporter:
         stays = chosen if chosen in {value for _label, value in choices} else "auto"
         return gr.update(choices=choices, value=stays)
 
-    parts.format.change(
-        offer_weights, [parts.format, parts.quantization], parts.quantization, **AT_ONCE, **UNCHECKED
-    )
-    handler, outputs = show
-    asked = {"model": choice, "form": parts.format, "quantization": parts.quantization}
-    work = tasks.handler(export, [parts.status], asked)
-    exported = wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
-    exported.success(handler, choice, outputs, **QUIET, **UNCHECKED)
+    format_.change(offer_weights, [format_, quantization], quantization, **AT_ONCE, **UNCHECKED)
+    asked = {"model": choice, "form": format_, "quantization": quantization}
+    work = tasks.handler(export, [status], asked)
+    exported = wire_work([start.click], cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
+    return Section([group, format_], [status], exported)
 
 
 def _export(exporter: Exporter, asked: ExportRequest, locale: str) -> Task[Any, ModelSpec]:

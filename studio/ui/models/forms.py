@@ -1,6 +1,5 @@
 """The Models tab's answer to which form to deploy: all of them on the user's own clips."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -18,6 +17,7 @@ from studio.services import Services
 from studio.serving.waiting import Line
 from studio.transcription.engine import TranscribeOptions
 from studio.translation import N_, said, tr
+from studio.ui.models.section import Section
 from studio.ui.shared.access import require_own_models
 from studio.ui.shared.following import QUIET, UNCHECKED, follow_languages, wire_work
 from studio.ui.shared.forms import choices_of, clips_at_most, languages_at_first, test_data_field
@@ -29,20 +29,7 @@ _FEW = 20
 """Clips, unless told: each form hears them, one after the other."""
 
 
-@dataclass(frozen=True)
-class FormsParts:
-    """Components of the comparison."""
-
-    section: gr.Accordion
-    form: dict[str, Block]
-    start: gr.Button
-    cancel: gr.Button
-    status: gr.HTML
-    table: gr.HTML
-    is_filled: gr.State
-
-
-def forms_parts() -> FormsParts:
+def build_forms(choice: Block, services: Services) -> Section:
     """The form, hidden until a model is chosen that the studio plays."""
     with gr.Accordion(_("Which form should I deploy?"), open=False, visible=False) as section:
         gr.Markdown(
@@ -65,11 +52,6 @@ def forms_parts() -> FormsParts:
         status = gr.HTML(elem_id="models-forms-status")
         table = gr.HTML(elem_id="models-forms-table")
         is_filled = gr.State(False)
-    return FormsParts(section, form, start, cancel, status, table, is_filled)
-
-
-def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) -> None:
-    """`show` is the handler that then shows the model with what was measured, and its outputs."""
     tasks = Tasks(Line(at_once=1))
 
     def compare(request: gr.Request, model: str | None, before: bool, **values: Any) -> Task[Any, Forms]:
@@ -88,12 +70,12 @@ def wire_forms(parts: FormsParts, choice: Block, services: Services, show: Any) 
         )
         return _comparison(services, asked, request_locale(request), is_filled=before)
 
-    follow_languages(parts.form["language"], parts.section.expand)
-    handler, outputs = show
-    shown = [parts.status, parts.table, parts.is_filled]
-    work = tasks.handler(compare, shown, {"model": choice, "before": parts.is_filled, **parts.form})
-    done = wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
-    done.success(handler, choice, outputs, **QUIET, **UNCHECKED)
+    follow_languages(form["language"], section.expand)
+    told = [status, table, is_filled]
+    work = tasks.handler(compare, told, {"model": choice, "before": is_filled, **form})
+    return Section(
+        [section], told, wire_work([start.click], cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
+    )
 
 
 def _comparison(services: Services, asked: Asked, locale: str, *, is_filled: bool) -> Task[Any, Forms]:

@@ -1,6 +1,5 @@
 """The Models tab's way onto the Hugging Face Hub: what would be sent, and sending it."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -15,6 +14,7 @@ from studio.reports.pieces import folded, progress_bar
 from studio.serving.waiting import Line
 from studio.settings import Settings
 from studio.translation import N_, tr
+from studio.ui.models.section import Section
 from studio.ui.shared.access import require_own_models
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
@@ -26,27 +26,10 @@ from studio.units import format_bytes
 _PRIVATE, _PUBLIC = N_("{name}, private"), N_("{name}, public")
 
 
-@dataclass(frozen=True)
-class PublishParts:
-    """Components of publishing."""
-
-    section: gr.Accordion
-    repo_id: gr.Textbox
-    token: gr.Textbox
-    license: gr.Textbox
-    public: gr.Checkbox
-    replace: gr.Checkbox
-    space: gr.Checkbox
-    show: gr.Button
-    start: gr.Button
-    cancel: gr.Button
-    status: gr.HTML
-    sent: gr.HTML
-    """What would be sent, or is: apart from the status, so that it stays while that changes."""
-
-
-def publish_parts() -> PublishParts:
-    """The form, hidden until a model is chosen that can be published."""
+def build_publish(choice: Block, settings: Settings, registry: ModelRegistry) -> Section:
+    """The form, hidden until a model is chosen that can be published. At one button, what would be sent is
+    shown; at the other it is shown, too, and sent.
+    """
     with gr.Accordion(_("Publish on the Hugging Face Hub"), open=False, visible=False) as section:
         repo_id = gr.Textbox(
             label=_("Name on the Hub"), placeholder="owner/name", max_lines=1, elem_id="models-publish-name"
@@ -76,28 +59,22 @@ def publish_parts() -> PublishParts:
             elem_id="models-publish-space",
         )
         with gr.Row():
-            show = gr.Button(_("Show what is sent"), size="sm", elem_id="models-publish-show")
+            show_first = gr.Button(_("Show what is sent"), size="sm", elem_id="models-publish-show")
             start = gr.Button(_("Publish"), size="sm", elem_id="models-publish")
             cancel = gr.Button(
                 _("Cancel"), size="sm", elem_id="models-publish-cancel", elem_classes="outlives"
             )
         status = gr.HTML(elem_id="models-publish-status")
+        # What would be sent, or is: apart from the status, so that it stays while that changes.
         sent = gr.HTML(elem_id="models-publish-sent")
-    return PublishParts(
-        section, repo_id, token, license_, public, replace, space, show, start, cancel, status, sent
-    )
-
-
-def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registry: ModelRegistry) -> None:
-    """What would be sent is shown at one button; at the other it is shown, too, and sent."""
     tasks = Tasks(Line(at_once=1))
     form = {
         "model": choice,
-        "repo_id": parts.repo_id,
-        "public": parts.public,
-        "replace": parts.replace,
-        "license": parts.license,
-        "space": parts.space,
+        "repo_id": repo_id,
+        "public": public,
+        "replace": replace,
+        "license": license_,
+        "space": space,
     }
 
     def prepared(request: gr.Request, **asked: Any) -> Publication:
@@ -121,11 +98,11 @@ def wire_publish(parts: PublishParts, choice: Block, settings: Settings, registr
         """The sending of it."""
         return _publish(prepared(request, **asked), token or "", request_locale(request))
 
-    outputs = [parts.status, parts.sent]
-    shown = told_in(parts.status, show, outputs, form)
-    parts.show.click(**shown, inputs_kwargs=form, **QUIET, **UNCHECKED)
-    work = tasks.handler(publish, [*outputs, parts.token], {**form, "token": parts.token})
-    wire_work([parts.start.click], parts.cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
+    told = [status, sent]
+    show_first.click(**told_in(status, show, told, form), inputs_kwargs=form, **QUIET, **UNCHECKED)
+    work = tasks.handler(publish, [*told, token], {**form, "token": token})
+    wire_work([start.click], cancel, tasks.stops, **work, **QUIET, **UNCHECKED)
+    return Section([section], told)
 
 
 def _publish(publication: Publication, token: str, locale: str) -> Task[Any, str]:

@@ -1,6 +1,5 @@
 """All models: a table, what is known about each, and what can be done with those made here."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import gradio as gr
@@ -14,13 +13,14 @@ from studio.reports.pieces import note
 from studio.services import Services
 from studio.settings import Settings
 from studio.translation import tr
-from studio.ui.models.export import ExportParts, export_formats, export_parts, wire_export
-from studio.ui.models.forms import FormsParts, forms_parts, offers_forms, wire_forms
-from studio.ui.models.publish import PublishParts, card_view, is_publishable, publish_parts, wire_publish
+from studio.ui.models.export import build_export, export_formats
+from studio.ui.models.forms import build_forms, offers_forms
+from studio.ui.models.publish import build_publish, card_view, is_publishable
+from studio.ui.models.section import Section
 from studio.ui.models.serving import serving_commands, serving_parts
 from studio.ui.shared.access import has_foreign_models, require_own_models
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import AT_ONCE, UNCHECKED, offered
+from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id, picking_table
 from studio.ui.shared.views import model_choices, model_details, models_table
@@ -39,23 +39,13 @@ class _Parts:
     confirm: gr.Group
     refused: gr.HTML
     """Why it was not renamed or deleted."""
-    export: ExportParts
     serving: list[Block]
-    publish: PublishParts
-    forms: FormsParts
+    sections: tuple[Section, ...]
 
     def all(self) -> list[Block]:
         """In the order in which `_show` fills them."""
-        shown = [self.table, self.choice, self.details, self.change, self.new_name]
-        shown += [self.confirm, self.refused]
-        return [
-            *shown,
-            self.export.group,
-            self.export.format,
-            *self.serving,
-            self.publish.section,
-            self.forms.section,
-        ]
+        *own, serving, sections = vars(self).values()
+        return [*own, *serving, *(block for section in sections for block in section.shown)]
 
 
 def build_models_tab(services: Services, tab: gr.Tab) -> gr.Dropdown:
@@ -72,9 +62,11 @@ def build_models_tab(services: Services, tab: gr.Tab) -> gr.Dropdown:
             choice = gr.Dropdown([], label=_("Model"), interactive=True, elem_id="models-choice")
             details = gr.HTML(elem_id="models-details", elem_classes="panel")
             serving = serving_parts()
-            export = export_parts()
-            forms = forms_parts()
-            publish = publish_parts()
+            sections = (
+                build_export(choice, settings, services.exporter),
+                build_forms(choice, services),
+                build_publish(choice, settings, registry),
+            )
             with gr.Group(visible=False) as change:
                 new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
                 with gr.Row():
@@ -86,13 +78,8 @@ def build_models_tab(services: Services, tab: gr.Tab) -> gr.Dropdown:
                     delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
                     keep = gr.Button(_("Keep it"), size="sm")
             refused = gr.HTML(elem_id="models-refused")
-    parts = _Parts(
-        table, choice, details, change, new_name, confirm, refused, export, serving, publish, forms
-    )
-    show = _wire(settings, registry, tab, parts, rename, ask, delete, keep)
-    wire_export(export, choice, settings, services.exporter, (show, parts.all()))
-    wire_forms(forms, choice, services, (show, parts.all()))
-    wire_publish(publish, choice, settings, registry)
+    parts = _Parts(table, choice, details, change, new_name, confirm, refused, serving, sections)
+    _wire(settings, registry, tab, parts, rename, ask, delete, keep)
     return choice
 
 
@@ -105,7 +92,7 @@ def _wire(
     ask: gr.Button,
     delete: gr.Button,
     keep: gr.Button,
-) -> Callable[..., list[object]]:
+) -> None:
     everything = parts.all()
 
     def show(chosen: str | None, request: gr.Request) -> list[object]:
@@ -134,13 +121,8 @@ def _wire(
         registry.remove(chosen)
         return _show(settings, registry, None, request)
 
-    def clear() -> list[object]:
-        """What was done with another model is not shown of this one."""
-        return ["", "", "", "", "", False]
-
-    export, publish, forms = parts.export, parts.publish, parts.forms
-    done = [export.status, publish.status, publish.sent, forms.status, forms.table, forms.is_filled]
-    parts.choice.change(clear, None, done, **AT_ONCE)
+    told = [block for section in parts.sections for block in section.told]
+    parts.choice.change(lambda: [""] * len(told), None, told, **AT_ONCE)
     private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
     reading = {**private, "concurrency_limit": None}
     tab.select(show_again, [parts.choice, parts.new_name], everything, **reading)
@@ -151,7 +133,9 @@ def _wire(
     delete.click(**told_in(parts.refused, delete_model, everything), inputs=parts.choice, **private)
     ask.click(lambda: gr.Group(visible=True), None, parts.confirm, **reading)
     keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)
-    return show_again
+    for section in parts.sections:
+        if section.done is not None:
+            section.done.success(show_again, parts.choice, everything, **QUIET, **UNCHECKED)
 
 
 def _show(
@@ -181,8 +165,8 @@ def _show(
         spec.id if spec and ours else "",
         gr.Group(visible=False),
         "",
-        *export_formats(spec, locale),
         *serving_commands(spec, registry.models, settings, request),
-        gr.Accordion(visible=ours and is_publishable(spec)),
+        *export_formats(spec, locale),
         gr.Accordion(visible=not is_fixed and offers_forms(spec)),
+        gr.Accordion(visible=ours and is_publishable(spec)),
     ]
