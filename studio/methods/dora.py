@@ -5,7 +5,7 @@ arXiv 2402.09353).
 from typing import Any
 
 from studio.methods.lora import Lora, low_rank, matrices
-from studio.methods.method import AdapterSettings, Operators
+from studio.methods.method import Operators
 
 
 class Dora(Lora):
@@ -16,17 +16,8 @@ class Dora(Lora):
     switches = ("use_dora",)
     smaller = ("lora",)
     instead = None
+    has_magnitudes = True
     reads_base_weights = True
-
-    def peft_config(self, settings: AdapterSettings) -> Any:
-        """A `LoraConfig` with `use_dora`."""
-        from peft import LoraConfig
-
-        return LoraConfig(r=settings.rank, use_dora=True, **settings.shared)
-
-    def goes_on_from(self, saved: dict[str, Any]) -> bool:
-        """PEFT keeps it as a kind of LoRA."""
-        return saved.get("peft_type") == "LORA" and bool(saved.get("use_dora"))
 
     def added_tensors(self, rank: int, inputs: int, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """LoRA's, and a magnitude for each output."""

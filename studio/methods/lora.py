@@ -19,16 +19,18 @@ class Lora(Method):
         Message("Less can be learned from much data; with little data, less is forgotten."),
     )
     can_go_on = True
+    has_magnitudes = False
+    """Whether it is DoRA, as PEFT has that: a switch of LoRA."""
 
     def peft_config(self, settings: AdapterSettings) -> Any:
         """A `LoraConfig`."""
         from peft import LoraConfig
 
-        return LoraConfig(r=settings.rank, **settings.shared)
+        return LoraConfig(r=settings.rank, use_dora=self.has_magnitudes, **settings.shared)
 
     def goes_on_from(self, saved: dict[str, Any]) -> bool:
-        """Of one rank, and no relative of LoRA."""
-        return saved.get("peft_type") == "LORA" and not saved.get("use_dora")
+        """Of one rank; PEFT keeps DoRA as a kind of LoRA."""
+        return saved.get("peft_type") == "LORA" and bool(saved.get("use_dora")) == self.has_magnitudes
 
     def added_tensors(self, rank: int, inputs: int, outputs: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Down to the rank, and up again."""
