@@ -4,6 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
@@ -24,67 +25,51 @@ _STEPS_REMEMBERED = 20
 _BETWEEN_STEP_EVENTS_SECONDS = 1.0
 
 
+@dataclass(eq=False)
 class RunCallback(TrainerCallback):
     """Writes what happens to the run's events, and ends training when a stop is asked for."""
 
-    def __init__(
-        self,
-        events: EventLog,
-        stop: StopSignal,
-        texts: Callable[[], list[tuple[str, str]]],
-        clips_per_step: int,
-        eval_clips: int,
-        method: Method,
-        look_at_memory: Callable[[], None] = lambda: None,
-        world: World | None = None,
-        evaluations_after: Callable[[int], int] = lambda _step: 0,
-        eval_seconds: float = 0.0,
-    ) -> None:
-        """`texts` gives reference and hypothesis of each clip of the latest evaluation; `look_at_memory` is
-        called after steps and evaluations. `clips_per_step` are those of all processes. `evaluations_after`
-        says how many evaluations come after a step, `eval_seconds` how long the latest took, if any.
-        """
-        self.speedup: Callable[[], float | None] = lambda: None
-        """How many times as fast the run is as with every batch padded, as far as it is known."""
-        self._world = world or World()
-        self._events = events
-        self._stop = stop
-        self._texts = texts
-        self._clips_per_step = clips_per_step
-        self._eval_clips = eval_clips
-        self._method = method
-        self._look_at_memory = look_at_memory
+    events: EventLog
+    stop: StopSignal
+    texts: Callable[[], list[tuple[str, str]]]
+    """Gives reference and hypothesis of each clip of the latest evaluation."""
+    clips_per_step: int
+    """Of all processes."""
+    eval_clips: int
+    method: Method
+    look_at_memory: Callable[[], None] = lambda: None
+    """Called after steps and evaluations."""
+    world: World = field(default_factory=World)
+    evaluations_after: Callable[[int], int] = lambda _step: 0
+    """How many evaluations come after a step."""
+    eval_seconds: float = 0.0
+    """How long the latest evaluation took, if there was one."""
+    speedup: Callable[[], float | None] = lambda: None
+    """How many times as fast the run is as with every batch padded, as far as it is known."""
+    training_seconds: float = 0.0
+    """Spent in optimizer steps; set before it begins, with those of earlier attempts."""
+    evaluating_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
         self._evaluated = 0
-        self._evaluations_after = evaluations_after
-        self._eval_seconds = eval_seconds
         self._step_seconds: deque[float] = deque(maxlen=_STEPS_REMEMBERED)
         self._waits: deque[float] = deque(maxlen=_STEPS_REMEMBERED)
         self._step_started = 0.0
         self._last_event = 0.0
-        self.training_seconds = 0.0
-        """Spent in optimizer steps; set before it begins, with those of earlier attempts."""
-        self.evaluating_seconds = 0.0
 
     def waited(self, seconds: float) -> None:
         """Called by the trainer with how long the next step's batches took to come."""
         self._waits.append(seconds)
 
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Starts the clock of the step."""
         self._step_started = time.monotonic()
 
     def on_optimizer_step(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: Any = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, model: Any = None, **_: Any
     ) -> None:
         """What the method does while the gradients are there, such as moving ranks between layers."""
-        self._method.after_optimizer_step(model, state.global_step + 1)
+        self.method.after_optimizer_step(model, state.global_step + 1)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -95,7 +80,7 @@ class RunCallback(TrainerCallback):
         self.training_seconds += seconds
         is_last = state.global_step >= state.max_steps
         # A stop may reach one process before the others: all look in the same step, and all end in it.
-        if self._world.any(self._stop.is_set) and not is_last:
+        if self.world.any(self.stop.is_set) and not is_last:
             control.should_training_stop = True
             control.should_evaluate = False
             control.should_save = True
@@ -112,7 +97,7 @@ class RunCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """A run that stops does not evaluate first: its resumption makes up for it."""
-        if self._world.any(self._stop.is_set) and state.global_step < state.max_steps:
+        if self.world.any(self.stop.is_set) and state.global_step < state.max_steps:
             control.should_training_stop = True
             control.should_evaluate = False
             control.should_save = True
@@ -120,12 +105,7 @@ class RunCallback(TrainerCallback):
             control.should_evaluate = True  # whatever eval_delay says
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: Any, logs: dict[str, float] | None = None, **_: Any
     ) -> None:
         """A point of the loss curve."""
         if logs and "loss" in logs:
@@ -135,8 +115,8 @@ class RunCallback(TrainerCallback):
     def evaluation_begins(self) -> None:
         """Called by the trainer, which has no callback of its own for this."""
         self._evaluated = 0
-        self._events.write("phase", phase=RunPhase.EVALUATING)
-        self._events.write("eval_progress", done=0, total=self._eval_clips)
+        self.events.write("phase", phase=RunPhase.EVALUATING)
+        self.events.write("eval_progress", done=0, total=self.eval_clips)
 
     def on_prediction_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -146,35 +126,29 @@ class RunCallback(TrainerCallback):
         Raises:
             StopRequested: which the worker turns into a checkpoint.
         """
-        done = self._evaluated + args.eval_batch_size * self._world.size
-        self._evaluated = min(self._eval_clips, done)
-        self._events.write("eval_progress", done=self._evaluated, total=self._eval_clips)
-        if self._world.any(self._stop.is_set):
+        done = self._evaluated + args.eval_batch_size * self.world.size
+        self._evaluated = min(self.eval_clips, done)
+        self.events.write("eval_progress", done=self._evaluated, total=self.eval_clips)
+        if self.world.any(self.stop.is_set):
             raise StopRequested
 
     def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: dict[str, float] | None = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: TrainerControl, metrics: Any = None, **_: Any
     ) -> None:
         """Records an evaluation and asks for a checkpoint of what was evaluated."""
-        assert metrics is not None
-        self._eval_seconds = float(metrics["eval_runtime"])
-        self.evaluating_seconds += self._eval_seconds
-        texts = self._texts()
+        self.eval_seconds = float(metrics["eval_runtime"])
+        self.evaluating_seconds += self.eval_seconds
+        texts = self.texts()
         point: dict[str, Any] = {
             "step": state.global_step,
             "epoch": state.epoch or 0.0,
             **errors_found(metrics, texts),
-            "seconds": self._eval_seconds,
+            "seconds": self.eval_seconds,
         }
-        self._events.write("eval", **point)
+        self.events.write("eval", **point)
         shown = texts[:: max(1, len(texts) // _SHOWN_TEXTS)][:_SHOWN_TEXTS]
         rows = [{"reference": reference, "hypothesis": hypothesis} for reference, hypothesis in shown]
-        self._events.write("samples", step=state.global_step, rows=rows)
+        self.events.write("samples", step=state.global_step, rows=rows)
         log.info(
             "evaluation at step %s: WER %.2f %%, CER %.2f %%, loss %.4f",
             state.global_step,
@@ -182,26 +156,24 @@ class RunCallback(TrainerCallback):
             100 * point["cer"],
             point["loss"],
         )
-        self._look_at_memory()
-        self._events.write("phase", phase=RunPhase.TRAINING)
+        self.look_at_memory()
+        self.events.write("phase", phase=RunPhase.TRAINING)
         control.should_save = state.global_step > 0
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
         """Records a checkpoint."""
-        self._events.write("checkpoint", step=state.global_step)
+        self.events.write("checkpoint", step=state.global_step)
         self.tell_spent()
 
     def tell_spent(self) -> None:
         """Records how long the run took so far: the next attempt, if there is one, counts on from there."""
         spent = {"training_seconds": self.training_seconds, "evaluating_seconds": self.evaluating_seconds}
-        self._events.write("spent", **spent)
+        self.events.write("spent", **spent)
 
     def _write_step(self, state: TrainerState, logs: dict[str, float]) -> None:
         mean_seconds = sum(self._step_seconds) / len(self._step_seconds) if self._step_seconds else 0.0
         self._last_event = time.monotonic()
-        self._events.write(
+        self.events.write(
             "step",
             step=state.global_step,
             max_steps=state.max_steps,
@@ -209,13 +181,13 @@ class RunCallback(TrainerCallback):
             loss=logs.get("loss"),
             learning_rate=logs.get("learning_rate"),
             grad_norm=logs.get("grad_norm"),
-            samples_per_second=self._clips_per_step / mean_seconds if mean_seconds else None,
+            samples_per_second=self.clips_per_step / mean_seconds if mean_seconds else None,
             data_wait_share=self._wait_share(),
             speedup=self.speedup(),
             eta_seconds=self._eta(state, mean_seconds),
             memory_bytes=memory_bytes(),
         )
-        self._look_at_memory()
+        self.look_at_memory()
 
     def _wait_share(self) -> float | None:
         """Share of the latest steps' time in which the model waited for batches."""
@@ -225,8 +197,8 @@ class RunCallback(TrainerCallback):
 
     def _eta(self, state: TrainerState, mean_seconds: float) -> float:
         """Seconds that the remaining steps and evaluations take at the present speed."""
-        steps, evaluations = state.max_steps - state.global_step, self._evaluations_after(state.global_step)
-        return steps * mean_seconds + evaluations * self._eval_seconds
+        steps, evaluations = state.max_steps - state.global_step, self.evaluations_after(state.global_step)
+        return steps * mean_seconds + evaluations * self.eval_seconds
 
 
 def errors_found(metrics: Mapping[str, float], texts: Sequence[tuple[str, str]]) -> dict[str, Any]:

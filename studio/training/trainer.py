@@ -142,7 +142,7 @@ class WhisperTrainer(GuardedTrainer):
 
     def __init__(self, parts: TrainerParts) -> None:
         decoder, callback = parts.decoder, parts.callback
-        clips = ClipDataset(parts.data.train, parts.collator.augmentation, decoder.tokens.first_time)
+        clips = ClipDataset(parts.data.train, parts.collator.features.augmentation, decoder.tokens.first_time)
         super().__init__(
             model=parts.model,
             args=parts.arguments,

@@ -5,7 +5,7 @@ are made before the first step, so that a file that cannot be read is reported t
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -128,33 +128,23 @@ def readable(
     return (clips if len(kept) == len(clips) else chosen(clips, kept)), problems
 
 
+@dataclass(eq=False)
 class Collator:
     """Clips → `{input_features: (batch, mel bins, frames), labels: (batch, tokens), clips: names}`."""
 
-    def __init__(
-        self,
-        features: FeatureSource,
-        frames: int,
-        on_problem: Callable[[Message], None],
-        *,
-        is_short: bool = False,
-        teacher: TeacherStates | None = None,
-        encoder: EncoderStates | None = None,
-    ) -> None:
-        """`frames` of a full window: 3000; `on_problem` is told of each clip that is left out, once.
-
-        `is_short`: batches are only a little longer than their longest clip. With a `teacher`, batches of
-        clips that it has read have its states, too. With an `encoder`, batches of clips that it has seen
-        have its states instead of features, and every batch says which `encoded_clips` it has.
-        """
-        self._encoder = encoder
-        self._teacher = teacher
-        self._is_short = is_short
-        self._features = features
-        self.augmentation = features.augmentation
-        self._frames = frames
-        self._on_problem = on_problem
-        self._left_out: set[Clip] = set()
+    features: FeatureSource
+    frames: int
+    """Of a full window: 3000."""
+    on_problem: Callable[[Message], None]
+    """Told of each clip that is left out, once."""
+    is_short: bool = False
+    """Whether batches are only a little longer than their longest clip."""
+    teacher: TeacherStates | None = None
+    """With one, batches of clips that it has read have its states, too."""
+    encoder: EncoderStates | None = None
+    """With one, batches of clips that it has seen have its states instead of features, and every batch says
+    which `encoded_clips` it has."""
+    left_out: set[Clip] = field(default_factory=set)
 
     def __call__(self, clips: Sequence[Clip]) -> dict[str, Any]:
         """A clip that cannot be read is left out; where it was the only one, its error is raised.
@@ -162,24 +152,24 @@ class Collator:
         Raises:
             AudioError: if no clip of the batch can be read.
         """
-        if self._encoder is not None and (states := self._encoder(clips)) is not None:
+        if self.encoder is not None and (states := self.encoder(clips)) is not None:
             return {ENCODER_STATES: states, **self._described(clips)}
         read: list[tuple[Clip, Features]] = []
         failure: AudioError | None = None
         for clip in clips:
             try:
-                read.append((clip, self._features(clip)))
+                read.append((clip, self.features(clip)))
             except AudioError as error:
                 failure = error
-                if clip not in self._left_out:
-                    self._left_out.add(clip)
-                    self._on_problem(
+                if clip not in self.left_out:
+                    self.left_out.add(clip)
+                    self.on_problem(
                         Message("Line {line} is not used: {reason}", line=clip.example.line, reason=error)
                     )
         if not read and failure is not None:
             raise failure
-        frames = self._frames
-        if self._is_short:
+        frames = self.frames
+        if self.is_short:
             longest = max(features.shape[1] for _, features in read)
             frames = min(frames, FRAMES_PER_POSITION * positions_for(longest))
         batch = np.empty((len(read), read[0][1].shape[0], frames), np.float32)
@@ -194,13 +184,13 @@ class Collator:
             **_taught(clips),
             **self._states(clips),
             CLIPS: [f"{clip.example.audio_path} (line {clip.example.line})" for clip in clips],
-            **({ENCODED_CLIPS: tuple(clips)} if self._encoder is not None else {}),
+            **({ENCODED_CLIPS: tuple(clips)} if self.encoder is not None else {}),
         }
 
     def _states(self, clips: Sequence[Clip]) -> dict[str, torch.Tensor]:
-        if self._teacher is None or any(clip not in self._teacher for clip in clips):
+        if self.teacher is None or any(clip not in self.teacher for clip in clips):
             return {}
-        return {TEACHER_STATES: padded_states([self._teacher(clip) for clip in clips])}
+        return {TEACHER_STATES: padded_states([self.teacher(clip) for clip in clips])}
 
 
 def _labels(clip: Clip, place: int) -> tuple[int, ...]:
