@@ -41,7 +41,6 @@ class Step:
     """The segments of one plan's step, and what lives through all of it."""
 
     plan: TrainingPlan
-    dimensions: ModelDimensions
     static: StaticBytes
     inputs: float
     """Features and labels of all micro-batches, on the device from the step's beginning."""
@@ -80,7 +79,6 @@ def measure(plan: TrainingPlan, dimensions: ModelDimensions) -> Step:
     static = static_bytes(plan, d)
     return Step(
         plan=plan,
-        dimensions=d,
         static=static,
         inputs=plan.gradient_accumulation_steps * (_feature_bytes(plan, d) + labels),
         encoded_inputs=plan.gradient_accumulation_steps * (states + labels) * plan.has_kept_states,
