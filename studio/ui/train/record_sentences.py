@@ -41,26 +41,6 @@ class _Reader:
         return [self.name, self.number, self.sentence, self.audio, self.panel]
 
 
-@dataclass(frozen=True)
-class _NewList:
-    """Where a list of sentences is made."""
-
-    fields: dict[str, Block]
-    upload: gr.UploadButton
-    begin: gr.Button
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """From one sentence to another, and to the training."""
-
-    back: gr.Button
-    again: gr.Button
-    skip: gr.Button
-    keep: gr.Button
-    use: gr.Button
-
-
 def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Block]) -> None:
     """A folded section of the Train tab; its manifest goes into `form` with a click."""
     with gr.Accordion(_("Record your own"), open=False, elem_id="record"):
@@ -102,10 +82,11 @@ def build_recording_section(settings: Settings, tab: gr.Tab, form: dict[str, Blo
             raise ConfigError("There is no recording yet: read a sentence and keep it.")
         return str(session.manifest)
 
-    steps.use.click(**told_in(refused, manifest, [form["train_data"]]), inputs=name, **QUIET)
+    steps["use"].click(**told_in(refused, manifest, [form["train_data"]]), inputs=name, **QUIET)
 
 
-def _new_list() -> _NewList:
+def _new_list() -> tuple[dict[str, Block], gr.UploadButton, gr.Button]:
+    """The fields of a list that is made, what fills them from a file, and what begins it."""
     with gr.Accordion(_("A new list of sentences"), open=False, elem_id="record-new"):
         fields: dict[str, Block] = {
             "new_name": gr.Textbox(label=_("Name of the list"), max_lines=1, elem_id="record-name"),
@@ -114,20 +95,29 @@ def _new_list() -> _NewList:
             ),
         }
         upload = gr.UploadButton(_("Take them from a text file"), file_types=[".txt"], size="sm")  # type: ignore[arg-type]
-        return _NewList(fields, upload, gr.Button(_("Begin"), size="sm", elem_id="record-begin"))
+        return fields, upload, gr.Button(_("Begin"), size="sm", elem_id="record-begin")
 
 
-def _steps() -> _Steps:
+def _steps() -> dict[str, gr.Button]:
+    """From one sentence to another, and to the training."""
+    labels = {"back": _("Previous"), "again": _("Record again"), "skip": _("Skip")}
     with gr.Row():
-        back = gr.Button(_("Previous"), size="sm", min_width=80, elem_id="record-back")
-        again = gr.Button(_("Record again"), size="sm", min_width=80, elem_id="record-again")
-        skip = gr.Button(_("Skip"), size="sm", min_width=80, elem_id="record-skip")
-    keep = gr.Button(_("Keep, next sentence"), variant="primary", elem_id="record-keep")
-    use = gr.Button(_("Train with these recordings"), size="sm", elem_id="record-use")
-    return _Steps(back, again, skip, keep, use)
+        steps = {
+            name: gr.Button(label, size="sm", min_width=80, elem_id=f"record-{name}")
+            for name, label in labels.items()
+        }
+    steps["keep"] = gr.Button(_("Keep, next sentence"), variant="primary", elem_id="record-keep")
+    steps["use"] = gr.Button(_("Train with these recordings"), size="sm", elem_id="record-use")
+    return steps
 
 
-def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList, language: Block) -> None:
+def _wire_lists(
+    settings: Settings,
+    tab: gr.Tab,
+    reader: _Reader,
+    new: tuple[dict[str, Block], gr.UploadButton, gr.Button],
+    language: Block,
+) -> None:
     """Choosing a list, making one, and finding the last one when the page is opened."""
 
     def find(chosen: str | None, number: int, sentence: str | None, request: gr.Request) -> list[Any]:
@@ -164,12 +154,13 @@ def _wire_lists(settings: Settings, tab: gr.Tab, reader: _Reader, new: _NewList,
     shown, refused = reader.outputs(), reader.refused
     tab.select(**told_in(refused, find, shown), inputs=[reader.name, reader.number, reader.sentence], **QUIET)
     reader.name.input(**told_in(refused, choose, shown), inputs=reader.name, **QUIET)
-    asked = {**new.fields, "language": language}
-    new.begin.click(**told_in(refused, make, shown), inputs_kwargs=asked, **QUIET)
-    new.upload.upload(**told_in(refused, read, [new.fields["sentences"]]), inputs=new.upload, **QUIET)
+    fields, upload, begin = new
+    asked = {**fields, "language": language}
+    begin.click(**told_in(refused, make, shown), inputs_kwargs=asked, **QUIET)
+    upload.upload(**told_in(refused, read, [fields["sentences"]]), inputs=upload, **QUIET)
 
 
-def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
+def _wire_reading(settings: Settings, reader: _Reader, steps: dict[str, gr.Button]) -> None:
     """From one sentence to another; a recording is kept before the next is shown."""
 
     def move(by: int) -> Any:
@@ -198,10 +189,10 @@ def _wire_reading(settings: Settings, reader: _Reader, steps: _Steps) -> None:
         return _shown(session, following, request)
 
     at, shown, refused = [reader.name, reader.number], reader.outputs(), reader.refused
-    steps.back.click(**told_in(refused, move(-1), shown), inputs=at, **QUIET)
-    steps.skip.click(**told_in(refused, move(1), shown), inputs=at, **QUIET)
-    steps.again.click(lambda: None, None, reader.audio, **QUIET)
-    steps.keep.click(**told_in(refused, save, shown), inputs=[*at, reader.audio], **QUIET)
+    steps["back"].click(**told_in(refused, move(-1), shown), inputs=at, **QUIET)
+    steps["skip"].click(**told_in(refused, move(1), shown), inputs=at, **QUIET)
+    steps["again"].click(lambda: None, None, reader.audio, **QUIET)
+    steps["keep"].click(**told_in(refused, save, shown), inputs=[*at, reader.audio], **QUIET)
 
 
 def _shown(session: Session, number: int, request: gr.Request, names: list[str] | None = None) -> list[Any]:

@@ -130,42 +130,24 @@ class RunPanel:
 
 def build_run_panel() -> RunPanel:
     """Lays the components out."""
-    selected, seen = gr.State(""), gr.JSON({}, visible="hidden")
-    notice = gr.HTML(js_on_load=_ON_LOAD, elem_id="run-notice")
-    status = gr.HTML(elem_id="run-status")
-    buttons = _buttons()
-    refused = gr.HTML(elem_id="run-refused")
+    made: dict[str, Any] = {"selected": gr.State(""), "seen": gr.JSON({}, visible="hidden")}
+    made["notice"] = gr.HTML(js_on_load=_ON_LOAD, elem_id="run-notice")
+    made["status"] = gr.HTML(elem_id="run-status")
+    made |= _buttons()
+    made["refused"] = gr.HTML(elem_id="run-refused")
     with gr.Row():
-        loss = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-loss")
-        errors = gr.Plot(show_label=False, visible=False, min_width=300, elem_id="run-errors")
-    memory = gr.HTML(elem_id="run-memory")
-    samples = gr.HTML(elem_id="run-samples")
-    findings = gr.HTML(elem_id="run-findings")
-    with gr.Accordion(_("Log"), open=False, visible=False) as log_section:
-        search = gr.Textbox(
+        for name in ("loss", "errors"):
+            made[name] = gr.Plot(show_label=False, visible=False, min_width=300, elem_id=f"run-{name}")
+    made |= {name: gr.HTML(elem_id=f"run-{name}") for name in ("memory", "samples", "findings")}
+    with gr.Accordion(_("Log"), open=False, visible=False) as made["log_section"]:
+        made["search"] = gr.Textbox(
             show_label=False, placeholder=_("Search in the log"), max_lines=1, elem_id="run-log-search"
         )
-        log = gr.Textbox(
+        made["log"] = gr.Textbox(
             show_label=False, lines=12, max_lines=12, autoscroll=True, interactive=False, elem_id="run-log"
         )
-    history = picking_table(elem_id="run-history")
-    return RunPanel(
-        selected=selected,
-        seen=seen,
-        notice=notice,
-        status=status,
-        loss=loss,
-        errors=errors,
-        memory=memory,
-        samples=samples,
-        findings=findings,
-        log_section=log_section,
-        log=log,
-        history=history,
-        search=search,
-        refused=refused,
-        **buttons,
-    )
+    made["history"] = picking_table(elem_id="run-history")
+    return RunPanel(**made)
 
 
 def _buttons() -> dict[str, gr.Button]:
