@@ -280,7 +280,6 @@ def _evaluation(
         show=show,
         finish=lambda found, was_stopped: _whole(found, was_stopped, locale),
         others=others,
-        back=list if values["before"] else None,
         engines=engines,
     )
 
@@ -359,7 +358,7 @@ def _wire_opening(
     """An evaluation that was saved is looked into again; nothing is heard anew."""
     outputs = results.all()
 
-    def opened(request: gr.Request, path: str, before: Explorer | None) -> Task[Any, _Found]:
+    def opened(request: gr.Request, path: str, **_before: Any) -> Task[Any, _Found]:
         """The evaluation of an uploaded file. It names recordings, which on a Space may be anybody's."""
         own, locale = settings_for(settings, request), request_locale(request)
         if own.on_spaces:
@@ -372,7 +371,6 @@ def _wire_opening(
             begun=progress_bar(None, tr("Reading the files", locale)),
             finish=lambda found, was_stopped: _whole(found, was_stopped, locale),
             others=len(outputs) - 1,
-            back=list if before else None,
             path=Path(path),
         )
 

@@ -54,7 +54,7 @@ def build_forms(choice: Block, services: Services) -> Section:
         is_filled = gr.State(False)
     tasks = Tasks(Line(at_once=1))
 
-    def compare(request: gr.Request, model: str | None, before: bool, **values: Any) -> Task[Any, Forms]:
+    def compare(request: gr.Request, model: str | None, **values: Any) -> Task[Any, Forms]:
         """The comparison that the form asks for, if who asks may have the model heard on the data."""
         own = settings_for(services.settings, request)
         require_own_models(own)
@@ -68,7 +68,7 @@ def build_forms(choice: Block, services: Services) -> Section:
             options=TranscribeOptions(language=values["language"], timestamps="none"),
             normalizer=values["normalizer"],
         )
-        return _comparison(services, asked, request_locale(request), is_filled=before)
+        return _comparison(services, asked, request_locale(request))
 
     follow_languages(form["language"], section.expand)
     told = [status, table, is_filled]
@@ -78,7 +78,7 @@ def build_forms(choice: Block, services: Services) -> Section:
     )
 
 
-def _comparison(services: Services, asked: Asked, locale: str, *, is_filled: bool) -> Task[Any, Forms]:
+def _comparison(services: Services, asked: Asked, locale: str) -> Task[Any, Forms]:
     def finish(found: Forms, was_stopped: bool) -> list[Any]:
         """The table, and that it is not whole if it was cancelled."""
         some = N_("Cancelled: these are the forms measured so far.")
@@ -97,7 +97,6 @@ def _comparison(services: Services, asked: Asked, locale: str, *, is_filled: boo
         begun=progress_bar(None, tr("Loading the models and the data …", locale)),
         finish=finish,
         others=2,
-        back=list if is_filled else None,
         engines=services.engines,
         outlives=True,
     )

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic
 
@@ -56,8 +56,8 @@ class Task(Generic[Report, Result]):
     """What they show once it has begun, if there is something."""
     back: Callable[[], Shown] | None = None
     """What they show once it is cancelled or has failed, if there is something from before: that is worth
-    more than half of the new, so nothing is waited for. Without it, what is at hand is still finished and
-    shown."""
+    more than half of the new, so nothing is waited for. Without it, and with nothing from before, what is at
+    hand is still finished and shown."""
     undone: str = ""
     """What is said if its work ends with `Cancelled`, and nothing came of it."""
     engines: ModelCache | None = None
@@ -82,12 +82,15 @@ class Tasks:
     ) -> dict[str, Any]:
         """Function, inputs and outputs of a button's click: `make(request, **values)` gives the task of the
         form's values, and the first of the outputs is the status, where errors stand, too. Of these values
-        `before` is what there is from an earlier time, if something is.
+        `before` is what there is from an earlier time, if something is: it stays, unless the task says what
+        else to show.
         """
 
         async def handle(request: gr.Request, **values: Any) -> AsyncIterator[Shown]:
             """Makes the task and shows its steps."""
             task = make(request, **values)
+            if values.get("before") and task.back is None:
+                task = replace(task, back=list)
             async with aclosing(self.run(task, request)) as steps:
                 async for step in steps:
                     yield step

@@ -54,9 +54,7 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         is_filled = gr.State(False)
     tasks = Tasks(Line(at_once=1))
 
-    def checked(
-        request: gr.Request, transcribe: float | None, before: bool, **values: Any
-    ) -> Task[Any, CheckAnswer]:
+    def checked(request: gr.Request, transcribe: float | None, **values: Any) -> Task[Any, CheckAnswer]:
         """The check that the form asks for."""
         own = services_for(services, request)
         for name in ("train_data", "test_data"):
@@ -64,7 +62,7 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
         asked = {name: values[name] for name in _ASKED}
         rows = most_rows(own.settings, 0)
         question = CheckQuestion(transcribe=whole_number("transcribe", transcribe), max_rows=rows, **asked)
-        return _check(own, question, request_locale(request), is_filled=before)
+        return _check(own, question, request_locale(request))
 
     asked = {"transcribe": transcribe, "before": is_filled, **{name: form[name] for name in _ASKED}}
     work = tasks.handler(checked, [status, durations, lengths, found, is_filled], asked)
@@ -72,9 +70,9 @@ def build_data_doctor(services: Services, form: dict[str, Block]) -> None:
 
 
 def _check(
-    services: Services, question: CheckQuestion, locale: str, *, is_filled: bool
+    services: Services, question: CheckQuestion, locale: str
 ) -> Task[tuple[str, int, int], CheckAnswer]:
-    """The check: how far it is, then what was found, or what was before if there was something."""
+    """The check: how far it is, then what was found."""
     paces: dict[str, Pace] = {}
 
     def show(step: tuple[str, int, int]) -> list[Any]:
@@ -96,7 +94,6 @@ def _check(
         show=show,
         finish=lambda answer, was_stopped: _whole(answer, was_stopped, locale),
         others=4,
-        back=list if is_filled else None,
         engines=services.engines if question.transcribe else None,
     )
 

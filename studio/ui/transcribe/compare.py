@@ -142,7 +142,6 @@ def _comparison(
         show=show,
         finish=finish,
         others=3,
-        back=list if values["before"] else None,
         engines=engines,
         path=path,
     )

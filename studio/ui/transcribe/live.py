@@ -209,7 +209,6 @@ def _wire_again(
             show=show,
             finish=finish,
             others=3,
-            back=list,
             engines=engines,
         )
 
