@@ -12,14 +12,14 @@ from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
-from studio.ui.api.runs import RunEndpoints
+from studio.ui.api.endpoints import Endpoints
 from studio.ui.train.runs import _starter
 
 GONE = "/nowhere/list.jsonl"
 PAGE = {**config_to_dict(TrainingConfig()), "train_data": GONE}
 WAYS: dict[str, Callable[[Services], object]] = {
     "page": lambda services: _starter(services, {})({}, gradio.Request(), **PAGE),
-    "program": lambda services: RunEndpoints(services).start_run({"train_data": GONE}),
+    "program": lambda services: Endpoints(services).start_run({"train_data": GONE}),
     "command": lambda services: train.run(["--train_data", GONE, "--no_wait"], services.settings),
 }
 

@@ -12,8 +12,7 @@ from studio.errors import ConfigError, StudioError
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.api.arguments import checked, endpoints_of
-from studio.ui.api.memory import MemoryEndpoints
-from studio.ui.api.runs import RunEndpoints
+from studio.ui.api.endpoints import Endpoints
 from studio.ui.api.transcribe import transcribe_endpoint
 
 ODD: list[Any] = [
@@ -42,7 +41,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 def endpoints(services: Services) -> dict[str, Callable[..., Any]]:
-    every = (*endpoints_of(MemoryEndpoints(services)), *endpoints_of(RunEndpoints(services)))
+    every = endpoints_of(Endpoints(services))
     return {endpoint.__name__: endpoint for endpoint in every}
 
 
