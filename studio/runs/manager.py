@@ -37,14 +37,13 @@ from studio.runs.starter import RunQueue, Starter, close_record, is_settled
 from studio.runs.status import ACTIVE, EvalPoint, JobState, RunStatus, created_at, read_run_config, read_state
 from studio.runs.view import view
 from studio.settings import Settings
-from studio.training.base_choice import called_now
 from studio.training.events import EventLog
 from studio.training.finished_model import check_output_dir
 from studio.training.launch import check_processes
 from studio.training.preflight import check_logger
 from studio.training.record import started_by
 from studio.training.run_dir import RunDir
-from studio.training.warm_start import warm_started
+from studio.training.warm_start import called_now, warm_started
 
 __all__ = ["EvalPoint", "JobManager", "JobState", "RunStatus"]
 

@@ -24,7 +24,6 @@ from studio.registry.store import ModelRegistry
 from studio.room import MODELS, Room
 from studio.settings import DEMO_MODEL, Settings
 from studio.training import adapters, finished_model
-from studio.training.base_choice import base_spec, called_now, check_space
 from studio.training.callback import RunCallback
 from studio.training.data.clips import TrainingData
 from studio.training.data.collator import Collator, FeatureSource
@@ -64,7 +63,13 @@ from studio.training.strength import GENTLER, final_strength, is_as_good, is_cho
 from studio.training.trainer import TrainerParts, WhisperTrainer, ended_early
 from studio.training.trainer_arguments import training_arguments
 from studio.training.visitors_room import require_room
-from studio.training.warm_start import adapter_folder, warm_started
+from studio.training.warm_start import (
+    adapter_folder,
+    base_spec,
+    called_now,
+    check_space,
+    warm_started,
+)
 from studio.units import format_percent
 from studio.whisper.audio_context import FULL, POSITIONS, SHORT, allow_short_audio
 from studio.whisper.loss import use_chunked_loss

@@ -21,7 +21,7 @@ from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.base_choice import base_spec
+from studio.training.warm_start import base_spec
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.loaded_base import load_base
 from studio.transcription.loading import engine_of
