@@ -117,11 +117,10 @@ def stage(
         generation_config.save_pretrained(staged)
     if not config.is_adapter:
         mix_files(staged, base, strength)
-    if config.is_adapter:
-        weaken(staged / "adapter_model.safetensors", base, strength)
-        adapter_config = read_json(staged / "adapter_config.json")
-        adapter_config["base_model_name_or_path"] = base_id
-        write_json(staged / "adapter_config.json", adapter_config)
+        return
+    weaken(staged / "adapter_model.safetensors", base, strength)
+    adapter_config = read_json(staged / "adapter_config.json")
+    write_json(staged / "adapter_config.json", {**adapter_config, "base_model_name_or_path": base_id})
 
 
 def set_language_and_task(generation_config: Any, data: TrainingData, is_multilingual: bool) -> None:

@@ -31,7 +31,9 @@ def memory_comparison(memory: Mapping[str, Any] | None, locale: str) -> Html:
         "div",
         tag("h2", title),
         tag("div", [_bar(name, kind, size, top) for name, kind, size in rows], class_="compared"),
-        None if measured.get("tensor_bytes") else _note(predicted, measured, is_cpu, locale),
+        None
+        if measured.get("tensor_bytes")
+        else tag("p", _said(predicted, measured, is_cpu, locale), class_="subdued"),
     )
 
 
@@ -72,10 +74,6 @@ def _bar(name: str, kind: str, size: int, top: int) -> Html:
         tag("span", format_bytes(size), class_="compared-size"),
         class_="compared-row",
     )
-
-
-def _note(predicted: Mapping[str, Any], measured: Mapping[str, Any], is_cpu: bool, locale: str) -> Html:
-    return tag("p", _said(predicted, measured, is_cpu, locale), class_="subdued")
 
 
 def _said(predicted: Mapping[str, Any], measured: Mapping[str, Any], is_cpu: bool, locale: str) -> str:
