@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from studio.registry.languages import LANGUAGES
-from studio.registry.parameters import count_parameters
 from studio.registry.spec import ModelDimensions, ModelKind, ModelSource, ModelSpec
 from studio.whisper.constants import ENGLISH_VOCABULARY, MULTILINGUAL_VOCABULARY, V3_VOCABULARY
 
@@ -33,11 +32,6 @@ class ReleasedModel:
     """As its page on the Hub names it; empty: look there."""
     has_own_last_part: bool = True
     """Whether the last part of its id alone means this model."""
-
-    @property
-    def parameters(self) -> int | None:
-        """Exact number of parameters; None if nothing is known of its shape."""
-        return count_parameters(self.dimensions) if self.dimensions else None
 
     @property
     def is_multilingual(self) -> bool:

@@ -107,12 +107,6 @@ class FolderScanner:
                 self._fits[key] = known
         return known[1]
 
-    def forget(self) -> None:
-        """Everything is looked at again."""
-        with self._lock:
-            self._seen.clear()
-            self._fits.clear()
-
 
 def has_whisper(folder: Path) -> bool:
     """Whether a snapshot of the Hugging Face cache is a Whisper with weights, an adapter or an export."""

@@ -138,10 +138,6 @@ class ModelRegistry:
             spec for spec in self.all() if spec.kind is ModelKind.ADAPTER and spec.base_model == model_id
         )
 
-    def refresh(self) -> None:
-        """Looks at every folder again, also at those that seem unchanged."""
-        self._listing.scanner.forget()
-
     # ------------------------------------------------------------------ changing
 
     def add(self, spec_id: str, staged: Path, card: Mapping[str, Any]) -> ModelSpec:

@@ -175,8 +175,8 @@ def registry(settings: Settings) -> ModelRegistry:
 
 
 def cards(registry: ModelRegistry) -> list[tuple[Any, ...]]:
-    registry.refresh()
-    own = [spec for spec in registry.all() if spec.path and registry.models in spec.path.parents]
+    fresh = ModelRegistry(registry.models, demo=None, hf_cache=None)
+    own = [spec for spec in fresh.all() if spec.path and registry.models in spec.path.parents]
     told = [(spec.id, spec.base_model, str(spec.problem), dict(spec.card)) for spec in own]
     return sorted(told, key=itemgetter(0))
 

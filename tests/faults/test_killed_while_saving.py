@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from studio.files import read_json, write_json
-from studio.settings import Settings
+from studio.registry.store import ModelRegistry
+from studio.settings import DEMO_MODEL, Settings
 from studio.training.attempt import Attempt
 from studio.training.checkpoints import complete_checkpoints, last_checkpoint
 from studio.training.outcome import Outcome
@@ -125,10 +126,8 @@ class Killed(Attempt):
 
     def _require_whole(self, target: Path, *, is_over: bool) -> None:
         """The model is whole where it is, and is there if that was said."""
-        self.registry.refresh()
-        made = [
-            spec for spec in self.registry.all() if spec.path and spec.path.parent == self.settings.models
-        ]
+        fresh = ModelRegistry(self.settings.models, demo=DEMO_MODEL, hf_cache=self.settings.hf_cache)
+        made = [spec for spec in fresh.all() if spec.path and spec.path.parent == self.settings.models]
         assert [(spec.id, spec.problem) for spec in made] == [("new", None)] * len(made)
         for folder in [
             *([self.settings.models / "new"] if is_over or made else []),
