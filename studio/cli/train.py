@@ -19,11 +19,11 @@ from studio.runs.manager import JobState, with_absolute_paths
 from studio.runs.status import RunStatus
 from studio.services import Services
 from studio.settings import Settings
-from studio.training.base_choice import called_now
 from studio.training.distributed.slurm import slurm_script
 from studio.training.launch import launch_command, launched
 from studio.training.preflight import check_logger, shared_by_lists
 from studio.training.run_dir import RunDir
+from studio.training.warm_start import called_now
 from studio.units import format_bytes
 
 _RESUME = "resume_from_checkpoint"
