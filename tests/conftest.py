@@ -13,10 +13,11 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from studio.cli.main import main
 from studio.lazy_imports import collect_as_usual, collect_seldom
 from studio.settings import DEMO_MODEL, DEMO_SPEECH, Settings
 from tests.failures import pytest_runtest_makereport, pytest_runtest_setup
-from tests.forking import Popen, forked_server, forking
+from tests.forking import ForkedProcess, Popen, forked_python, forked_server, forking
 from tests.micro import make_micro_model, make_tones
 from tests.studio_process import ROOT, StudioProcess, end_processes_of
 
@@ -43,6 +44,7 @@ QUICK_FIRST = ("test_architecture.py", "golden", "unit", "test_house.py", "app",
 SLOW_FIRST = ("browser", "app", "faults", "test_readme.py", "test_house.py", "golden", "unit")
 
 IMPORTED: set[str] = set()
+FORKING = pytest.StashKey[Popen]()
 
 SHIFTS = (
     "# How far things move by themselves on the page",
@@ -84,6 +86,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Servers of a slowed run give way to everything else on the machine."""
     StudioProcess.niceness = 10 if config.getoption("--slowed") > 1 else 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Processes that test side by side are forked, as is what they start, by one that loads the libraries."""
+    if sys.platform == "linux":
+        end = ExitStack()
+        config.add_cleanup(end.close)
+        folder = Path(end.enter_context(TemporaryDirectory()))
+        config.stash[FORKING] = popen = end.enter_context(forking(folder, own_environ()))
+        for spec in specs:
+            spec.python = forked_python(popen)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells a process of tests whom to ask for others."""
+    node.workerinput["forking"] = node.config.stash[FORKING].args if FORKING in node.config.stash else ()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -158,18 +178,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=rank)
 
 
-@pytest.fixture(scope="session")
-def environ() -> dict[str, str]:
-    """The environment for processes of the studio: the machine's own without what would steer a studio."""
+def own_environ() -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)}
     return {**own, **NO_HUB}
 
 
 @pytest.fixture(scope="session")
-def popen(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Popen]:
+def environ() -> dict[str, str]:
+    """The environment for processes of the studio: the machine's own without what would steer a studio."""
+    return own_environ()
+
+
+@pytest.fixture(scope="session")
+def popen(
+    environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Popen]:
     """`subprocess.Popen`, quicker: for workers and servers that a test does not kill, stop or run short."""
     if sys.platform != "linux":
         yield subprocess.Popen
+    elif hasattr(pytestconfig, "workerinput"):
+        yield partial(ForkedProcess, *pytestconfig.workerinput["forking"])
     else:
         with forking(tmp_path_factory.mktemp("forking"), environ) as popen:
             yield popen

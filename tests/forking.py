@@ -1,4 +1,4 @@
-"""Workers and servers that are forked from a process that has the libraries loaded.
+"""Processes of tests, workers and servers that are forked from one that has the libraries loaded.
 
 To import them takes each five to ten seconds of the processor, most of what a test takes. This module as a
 process imports and does nothing else: it computes nothing and has one thread, so that its children are what a
@@ -14,6 +14,7 @@ import json
 import os
 import runpy
 import select
+import shlex
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from studio.lazy_imports import peft_library
@@ -36,8 +38,9 @@ LIBRARIES = {
     "studio.memory.trace.worker": (*MODELS, "studio.memory.trace.step"),
     "tests.forked_studio": (*MODELS, "studio.ui.serve"),
     "tests.unit.publishing.exporting": (*MODELS, "tests.unit.publishing.exporting"),
+    "-c": (*TRAINING, "studio.ui.serve", "openai", "scipy.signal"),
 }
-"""What can be forked, and what it imports as it goes."""
+"""What can be forked, and what it imports as it goes; what is a line of Python is a process of pytest."""
 READ_LATE = (
     *("STUDIO_", "GRADIO_", "SPACE_", "PYTEST_", "COVERAGE_"),
     *("PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONPATH", "PYTHONSAFEPATH"),
@@ -48,6 +51,7 @@ READ_LATE = (
     *("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_"),
     *("ACCELERATE_", "TORCHELASTIC_", "TORCH_NCCL_", "TORCHINDUCTOR_CACHE_DIR"),
     *("NETWORK_NAMESPACE", "NCCL_SOCKET_", "GLOO_SOCKET_"),
+    *("TEST_THREADS_FOLDER", "COLUMNS", "LINES"),
 )
 """Variables that libraries read as late as the studio does, or of which it does not depend."""
 READ_BY_THE_PAGE = ("OAUTH_", "OPENID_", "SYSTEM")
@@ -70,11 +74,12 @@ def forking(folder: Path, environ: Mapping[str, str]) -> Iterator[Popen]:
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
     }  # or imports start threads
     room = "." * 4096  # for the command line of a child
-    command = [sys.executable, "-m", "tests.forking", str(folder / "socket"), room]
+    address = str(folder / "socket")
+    command = [sys.executable, "-m", "tests.forking", address, room]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, cwd=ROOT, env=own, start_new_session=True, **pipes) as process:
         assert process.stdout and process.stdout.readline()
-        yield partial(ForkedProcess, str(folder / "socket"))
+        yield partial(ForkedProcess, address)
 
 
 def forked_server(popen: Popen) -> dict[str, Any]:
@@ -82,6 +87,22 @@ def forked_server(popen: Popen) -> dict[str, Any]:
     if not isinstance(popen, partial):
         return {}
     return {"popen": popen, "command": [sys.executable, "-m", "tests.forked_studio", *popen.args]}
+
+
+def forked_python(popen: Popen) -> str:
+    """Words that stand for Python's, followed by `-c` and a line: a forked process does what it says."""
+    assert isinstance(popen, partial)
+    begin = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tests.forking; tests.forking.stand_in"
+    return shlex.join([sys.executable, "-c", f"{begin}(*{popen.args!r})"])
+
+
+def stand_in(address: str) -> None:
+    """Has a process forked that does what this one was asked for, and ends when it does."""
+    forked = ForkedProcess(address, [sys.executable, *sys.argv[1:]], start_new_session=True)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1):
+        os.dup2(nowhere, number)
+    sys.exit(forked.wait())
 
 
 class ForkedProcess(subprocess.Popen[Any]):
@@ -175,12 +196,15 @@ def main(address: str) -> None:
 def can_fork(request: dict[str, Any], before: Mapping[str, str]) -> bool:
     """Whether a child of this process would be what a new one is; imports what it lacks."""
     python, option, module = [*request["command"], "", "", ""][:3]
-    if (python, option) != (sys.orig_argv[0], "-m") or module not in LIBRARIES:
+    if option == "-c":
+        module = option
+    if python != sys.orig_argv[0] or option not in ("-m", "-c") or module not in LIBRARIES:
         return False
     asked = request["environ"]
     changed = {name for name in {*asked, *before} if asked.get(name) != before.get(name)}
     folders = [{*each.get("PYTHONPATH", "").split(os.pathsep)} - {"", str(ROOT)} for each in (asked, before)]
-    unread = READ_LATE if module == "tests.forked_studio" else (*READ_LATE, *READ_BY_THE_PAGE)
+    has_page = module in ("tests.forked_studio", "-c")
+    unread = READ_LATE if has_page else (*READ_LATE, *READ_BY_THE_PAGE)
     if folders[0] != folders[1] or any(not name.startswith(unread) for name in changed):
         return False
     gc.disable()
@@ -213,6 +237,8 @@ def become(asking: socket.socket, files: list[int], request: dict[str, Any], add
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environ"])
+    if listen := getattr(sys.modules.get("sitecustomize"), "listen", None):
+        listen()  # it tells the tests that it is of where its threads are
     show_command(request["command"])
     asking.send(str(os.getpid()).encode())
     asking.close()
@@ -220,6 +246,11 @@ def become(asking: socket.socket, files: list[int], request: dict[str, Any], add
         importlib.import_module("coverage").process_startup()
     sys.modules["numpy"].random.seed()
     sys.path[:1] = [] if "PYTHONSAFEPATH" in request["environ"] else [request["folder"]]
+    if request["command"][1] == "-c":
+        sys.argv, code = ["-c"], request["command"][2]
+        sys.modules["__main__"] = module = ModuleType("__main__")
+        exec(code, vars(module))
+        sys.exit()
     sys.argv = request["command"][2:]
     sys.modules.pop(sys.argv[0], None)
     if sys.argv[0] == "studio.training.launch":

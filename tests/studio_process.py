@@ -158,6 +158,11 @@ def words_of(process: psutil.Process) -> list[str]:
         return []
 
 
+def processes_that_name(place: str) -> list[psutil.Process]:
+    """Processes with that text in their command line: who forked them is no process of the test."""
+    return [process for process in psutil.process_iter() if any(place in word for word in words_of(process))]
+
+
 def end_processes_of(home: Path) -> None:
     """Ends every worker whose run lies under `home`; a run's folder is an argument of its worker.
 

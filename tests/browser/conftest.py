@@ -27,7 +27,7 @@ from playwright.sync_api import (
 
 from studio.settings import DEMO_SPEECH
 from tests.benchmarks.live import QUIET, browser_that_hears, microphone_file, shell_of
-from tests.studio_process import StudioProcess, words_of
+from tests.studio_process import StudioProcess, processes_that_name
 
 KITCHEN_LIGHT = DEMO_SPEECH / "samples" / "kitchen-light.flac"
 PATIENCE_MILLISECONDS = 90_000
@@ -219,11 +219,7 @@ def at_rest(home: Path, run: str) -> Iterator[None]:
     logs, step = f"runs/{run}-*/events.jsonl", '"kind": "step"'
     while not any(step in path.read_text("utf-8") for path in home.glob(logs)):
         time.sleep(0.05)
-    workers = [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if any(word.startswith(f"{home}/runs/{run}-") for word in words_of(process))
-    ]
+    workers = processes_that_name(f"{home}/runs/{run}-")
     for worker in workers:
         worker.suspend()
     try:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from gradio_client import Client, handle_file
 from playwright.sync_api import expect
@@ -12,7 +11,7 @@ from playwright.sync_api import expect
 from studio.cli import evaluate, transcribe
 from studio.settings import Settings
 from tests.browser.conftest import OpenPage
-from tests.studio_process import StudioProcess, words_of
+from tests.studio_process import StudioProcess, processes_that_name
 
 TOLD = "trains on this machine: both share its processor, so transcribing takes longer."
 
@@ -23,7 +22,7 @@ def client(studio_server: StudioProcess) -> Client:
 
 
 @pytest.fixture
-def run_id(client: Client, micro_model: Path, tones: Path) -> Iterator[str]:
+def run_id(client: Client, micro_model: Path, tones: Path, studio_server: StudioProcess) -> Iterator[str]:
     """A run at work for as long as the test lasts, in which the machine does not let it do a step more."""
     config = {
         "base_model": str(micro_model),
@@ -38,11 +37,7 @@ def run_id(client: Client, micro_model: Path, tones: Path) -> Iterator[str]:
     while not (status := client.predict(run_id=run_id, api_name="/run_status"))["step"]:
         assert status["state"] in ("queued", "starting", "running"), status["error"]
         time.sleep(0.2)
-    worker = next(
-        process
-        for process in psutil.Process().children(recursive=True)
-        if any(run_id in word for word in words_of(process))
-    )
+    (worker,) = processes_that_name(str(studio_server.home / "runs" / run_id))
     worker.suspend()
     yield run_id
     worker.resume()

@@ -61,6 +61,13 @@ def test_a_forked_worker_is_found_and_ended_as_one_that_was_started(
     assert read_json(RunDir(settings.runs / "run-1").result)["state"] == "stopped"
 
 
+def test_a_line_of_python_is_forked_as_processes_of_tests_are(popen: Popen) -> None:
+    line = "import sys; print(__name__, sys.argv, 'torch' in sys.modules)"
+    with popen([sys.executable, "-u", "-c", line], stdout=subprocess.PIPE, encoding="ascii") as process:
+        assert process.stdout and process.stdout.read() == "__main__ ['-c'] True\n"
+    assert process.returncode == 0
+
+
 def test_the_workers_of_a_forked_server_are_forked_too(
     start_studio: Callable[..., StudioProcess], micro_model: Path, tones: Path
 ) -> None:

@@ -5,7 +5,6 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 
@@ -23,7 +22,7 @@ from studio.training.probe.worker import ANSWER, answer
 from studio.translation import said
 from studio.ui.memory.probe import receipt_view
 from tests.forking import Popen
-from tests.studio_process import words_of
+from tests.studio_process import processes_that_name
 from tests.unit.whisper_on_meta import DEMO_LIKE
 
 SHORT_WINDOWS = replace(DEMO_LIKE, max_source_positions=100)
@@ -32,14 +31,6 @@ QUESTION = ProbeQuestion(
     SHORT_WINDOWS,
     label_length=20,
 )
-
-
-def children_in(folder: Path) -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process().children(recursive=True)
-        if any(str(folder) in word for word in words_of(child))
-    ]
 
 
 def test_a_measurement_leaves_a_receipt_and_nothing_else(settings: Settings, popen: Popen) -> None:
@@ -74,20 +65,20 @@ def test_a_stopped_measurement_ends_its_process_and_leaves_nothing(settings: Set
 
     thread = threading.Thread(target=measure)
     thread.start()
-    while not children_in(settings.cache):
+    while not processes_that_name(str(settings.cache)):
         assert thread.is_alive()
     with pytest.raises(RunError, match="Another measurement"):
         prober.measure(QUESTION)
     prober.stop()
     thread.join()
-    assert said and not children_in(settings.cache) and not prober.is_busy
+    assert said and not processes_that_name(str(settings.cache)) and not prober.is_busy
     assert not list(settings.cache.iterdir()) and not list(settings.calibration.iterdir())
 
 
 def test_what_takes_too_long_is_ended(settings: Settings) -> None:
     with pytest.raises(RunError, match="took longer than 0 seconds"):
         Prober(settings).measure(QUESTION, patience_seconds=0.1)
-    assert not children_in(settings.cache)
+    assert not processes_that_name(str(settings.cache))
 
 
 def test_why_a_run_cannot_be_measured_is_said_in_the_visitors_language(
