@@ -24,7 +24,7 @@ from studio.translation import said
 from studio.units import MIB
 from tests.forking import Popen
 from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
-from tests.unit.whisper_on_meta import DEMO_LIKE, TINY
+from tests.unit.whisper_on_meta import DEMO_LIKE
 
 _SMALLER = {
     "tiny": {"max_source_positions": 300, "vocab_size": 12000},
@@ -34,6 +34,8 @@ _SMALLER = {
 """Shorter windows than 30 seconds, and fewer layers and words, so that the larger models run in a moment."""
 _SMALLEST = {"max_source_positions": 64, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 4000}
 """Where numbers of 16 bits are multiplied, for which many processors take ten times as long."""
+TINY = ModelDimensions(384, 2, 2, 6, 6, 1536, 1536, 51865)
+"""With half of its layers: a trace takes as long as there are."""
 _QUERY_VALUE = ("q_proj", "v_proj")
 _PADDED = {"audio_positions": 48, "has_padded_batches": True}
 
