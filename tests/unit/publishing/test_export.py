@@ -29,6 +29,13 @@ def registry(demo_model: Path, tmp_path: Path) -> ModelRegistry:
     return ModelRegistry(tmp_path / "models", demo=demo_model, hf_cache=None)
 
 
+@pytest.fixture
+def quick(mute_model: Path, tmp_path: Path) -> ModelRegistry:
+    """The same of a model that writes nothing: the proof of an export, most of its time, has no tokens."""
+    save_adapter(mute_model, tmp_path / "models" / "accent", seed=2, strength=0.0)
+    return ModelRegistry(tmp_path / "models", demo=mute_model, hf_cache=None)
+
+
 def test_an_adapter_its_merged_model_and_its_export_write_the_same_tokens(registry: ModelRegistry) -> None:
     steps: list[tuple[str, float]] = []
     request = ExportRequest("accent", quantization="float32")
@@ -51,28 +58,28 @@ def test_an_adapter_its_merged_model_and_its_export_write_the_same_tokens(regist
 
 
 def test_an_export_is_made_once_and_again_when_its_model_has_changed(
-    registry: ModelRegistry, demo_model: Path
+    quick: ModelRegistry, mute_model: Path
 ) -> None:
-    first = Exporter(registry).ensure("accent")
-    assert Exporter(registry).ensure("accent") == first
-    registry.rename("accent", "dialect")
-    assert Exporter(registry).ensure("dialect").id == first.id
-    save_adapter(demo_model, registry.models / "dialect", seed=5)
-    again = Exporter(registry).ensure("dialect")
+    first = Exporter(quick).ensure("accent")
+    assert Exporter(quick).ensure("accent") == first
+    quick.rename("accent", "dialect")
+    assert Exporter(quick).ensure("dialect").id == first.id
+    save_adapter(mute_model, quick.models / "dialect", seed=5)
+    again = Exporter(quick).ensure("dialect")
     assert again.card["source_hash"] != first.card["source_hash"]
-    assert not (registry.models / "accent-ct2").exists(), "it was of this model, which is another one now"
+    assert not (quick.models / "accent-ct2").exists(), "it was of this model, which is another one now"
     assert again.path is not None
     (again.path / "model.bin").write_bytes((again.path / "model.bin").read_bytes()[:-1000])
-    assert Exporter(registry).find(registry.get("dialect")) is None, "a broken one is made again"
+    assert Exporter(quick).find(quick.get("dialect")) is None, "a broken one is made again"
 
 
-def test_an_export_that_would_become_the_same_is_given_back(registry: ModelRegistry) -> None:
-    exporter = Exporter(registry)
+def test_an_export_that_would_become_the_same_is_given_back(quick: ModelRegistry) -> None:
+    exporter = Exporter(quick)
     made = exporter.ensure("accent")
     asked = exporter.export(ExportRequest("accent"))
     assert (made.id, made.card["is_automatic"]) == (asked.id, True)
     assert asked.card == {**made.card, "is_automatic": False}, "it stays when the model changes"
-    registry.annotate("accent", {"capabilities": {"lost": []}})
+    quick.annotate("accent", {"capabilities": {"lost": []}})
     assert exporter.export(ExportRequest("accent")).id == "accent-ct2-2", "its card tells more"
     rounded = exporter.export(ExportRequest("accent", "merged", "bfloat16"))
     assert rounded.id == "accent-merged-bfloat16" and not rounded.card["is_exact"]
@@ -86,13 +93,13 @@ def test_a_merged_model_stands_alone_and_writes_the_same(registry: ModelRegistry
     assert Exporter(registry).ensure("whole").card["parity"][0]["equal"]
 
 
-def test_what_a_model_has_lost_is_on_the_card_of_its_export(registry: ModelRegistry) -> None:
-    path = registry.get("accent").path
+def test_what_a_model_has_lost_is_on_the_card_of_its_export(quick: ModelRegistry) -> None:
+    path = quick.get("accent").path
     assert path is not None
     card = path / "model.json"
     lost = {"lost": ["long_form"], "checks": {}}
     card.write_text(json.dumps({**json.loads(card.read_text("utf-8")), "capabilities": lost}), "utf-8")
-    made = Exporter(registry).export(ExportRequest("accent", "merged", name="whole"))
+    made = Exporter(quick).export(ExportRequest("accent", "merged", name="whole"))
     loss = loss_of(made.card["capabilities"])
     assert "Long recordings" in str(loss)
     assert str(proof(made, "en")).index("Long recordings") < str(proof(made, "en")).index("Exported as whole")
@@ -119,10 +126,10 @@ def test_an_export_that_is_interrupted_leaves_nothing(registry: ModelRegistry) -
 
 
 def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_one_left(
-    registry: ModelRegistry, demo_model: Path, tmp_path: Path, popen: Popen, environ: dict[str, str]
+    quick: ModelRegistry, mute_model: Path, tmp_path: Path, popen: Popen, environ: dict[str, str]
 ) -> None:
     def begin(name: str, other: str) -> subprocess.Popen[bytes]:
-        places = (registry.models, demo_model, tmp_path / name, tmp_path / other)
+        places = (quick.models, mute_model, tmp_path / name, tmp_path / other)
         command = [sys.executable, "-m", "tests.unit.publishing.exporting", *map(str, places)]
         process = popen(command, cwd=ROOT, env=environ)
         while not places[2].exists() and process.poll() is None:
@@ -132,16 +139,16 @@ def test_processes_that_export_at_once_spare_each_other_and_sweep_what_a_killed_
     killed = begin("killed", "nobody")
     killed.kill()
     killed.wait()
-    assert {spec.path.name for spec in registry.all() if spec.path} == {"accent", demo_model.name}
-    assert any(registry.models.glob(f"{STAGING}*"))
+    assert {spec.path.name for spec in quick.all() if spec.path} == {"accent", mute_model.name}
+    assert any(quick.models.glob(f"{STAGING}*"))
     other = begin("first", "second")
-    export(registry.models, demo_model, tmp_path / "second", tmp_path / "first", "merged")
+    export(quick.models, mute_model, tmp_path / "second", tmp_path / "first", "merged")
     assert other.wait() == 0
-    assert {path.name for path in registry.models.iterdir()} == {"accent", "accent-ct2", "accent-merged"}
+    assert {path.name for path in quick.models.iterdir()} == {"accent", "accent-ct2", "accent-merged"}
 
 
-def test_who_waits_for_another_thread_is_told_and_may_leave(registry: ModelRegistry) -> None:
-    exporter, began, left = Exporter(registry), threading.Event(), threading.Event()
+def test_who_waits_for_another_thread_is_told_and_may_leave(quick: ModelRegistry) -> None:
+    exporter, began, left = Exporter(quick), threading.Event(), threading.Event()
 
     def first(_step: Message, share: float) -> None:
         began.set()
