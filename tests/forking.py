@@ -98,7 +98,7 @@ def forked_python(popen: Popen) -> str:
 
 def stand_in(address: str) -> None:
     """Has a process forked that does what this one was asked for, and ends when it does."""
-    forked = ForkedProcess(address, [sys.executable, *sys.argv[1:]], start_new_session=True)
+    forked = ForkedProcess(address, [sys.executable, *sys.argv[1:]])
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1):
         os.dup2(nowhere, number)
@@ -122,7 +122,6 @@ class ForkedProcess(subprocess.Popen[Any]):
             "command": [str(word) for word in asked["args"] if word != "-u"],
             "folder": str(asked["cwd"] or Path.cwd()),
             "environ": dict(os.environ if asked["env"] is None else asked["env"]),
-            "own_session": asked["start_new_session"],
         }
         ends = enumerate(asked[name] for name in ("p2cread", "c2pwrite", "errwrite"))
         files = [end if end >= 0 else number for number, end in ends]
@@ -154,17 +153,19 @@ class ForkedProcess(subprocess.Popen[Any]):
 
 
 def main(address: str) -> None:
-    """Forks until whoever started this process is gone; in a child, becomes what was asked for."""
+    """Forks until who started it is gone, and so are processes of tests, which end what they have started;
+    in a child, becomes what was asked for."""
     before = dict(os.environ)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address)
     listener.listen()
     os.write(1, b"ready\n")
     running: dict[int, tuple[int, socket.socket, float]] = {}
-    while True:
-        ready, _, _ = select.select([0, listener, *running], [], [])
-        if 0 in ready:
-            os._exit(0)
+    starter, testing = {0}, set[int]()
+    while starter or testing:
+        ready, _, _ = select.select([*starter, listener, *running], [], [])
+        starter -= {*ready}
+        testing -= {*ready}
         for file in {*ready} & {*running}:
             pid, asking, born = running.pop(file)
             time.sleep(max(0.0, born + LOOKED_AT_SECONDS - time.monotonic()))
@@ -183,7 +184,9 @@ def main(address: str) -> None:
             asking.send(STARTED_AS_EVER.encode())
             asking.close()
         elif pid := os.fork():
-            running[os.pidfd_open(pid)] = pid, asking, time.monotonic()
+            file = os.pidfd_open(pid)
+            running[file] = pid, asking, time.monotonic()
+            testing |= {file} if "-c" in request["command"][1:2] else set()
         else:
             listener.close()
             for number in (*running, *(other.detach() for _, other, _ in running.values())):
@@ -191,6 +194,7 @@ def main(address: str) -> None:
             become(asking, files, request, address)
         for number in files:
             os.close(number)
+    os._exit(0)
 
 
 def can_fork(request: dict[str, Any], before: Mapping[str, str]) -> bool:
@@ -226,8 +230,7 @@ def become(asking: socket.socket, files: list[int], request: dict[str, Any], add
 
     The processes that a launcher starts are forked, too.
     """
-    if request["own_session"]:
-        os.setsid()
+    os.setsid()  # Linux shares processors by session: that of all who are forked is none of one test's
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
