@@ -15,6 +15,7 @@ import os
 import runpy
 import select
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -140,7 +141,8 @@ class ForkedProcess(subprocess.Popen[Any]):
             return super()._internal_poll(*given, **named)
         with self._waitpid_lock:
             if self.returncode is None and select.select([self._told], [], [], 0)[0]:
-                self.returncode = int(self._told.recv(64))
+                told = self._told.recv(64)  # nothing, if who forks it has ended
+                self.returncode = int(told or -signal.SIGKILL)
                 self._told.close()
         return self.returncode
 
