@@ -1,17 +1,20 @@
 """Texts in files beside the sounds: `a.txt` for `a.wav`, THCHS-30's `a.wav.trn`, LibriSpeech's
-`84-121123.trans.txt` with lines such as `84-121123-0000 GO DO YOU HEAR`, or the transcript of AISHELL-1, a
-folder above.
+`84-121123.trans.txt` with lines such as `84-121123-0000 GO DO YOU HEAR`, the transcript of AISHELL-1, a
+folder above, or captions of a recording (`subtitles`).
 """
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from studio.dataset.audio import SOUND_FILES
+from studio.dataset.audio import SOUND_FILES, audio_duration
 from studio.dataset.delimited import Row
+from studio.dataset.formats import subtitles
 from studio.dataset.written import in_one, is_tight
-from studio.errors import ManifestError
+from studio.errors import DataError, ManifestError
 from studio.files import files_below
 
 _WITH_SYLLABLES = ".trn"
@@ -26,6 +29,7 @@ AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
 """Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
 _AISHELL_FOLDERS = 4
 """From that of a speaker up to that of all."""
+_WINDOW_SECONDS = 30.0
 _MOST_CHARACTERS = 2**20
 """More is no text of a clip."""
 
@@ -36,7 +40,8 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
 
     Unless it `follows_links`, a text that is a link to a place outside of the folder is passed over.
     """
-    files = files_below(folder, {*SOUND_FILES, *(Path(f"a{ending}").suffix for ending in _ENDINGS)})
+    endings = {*(Path(f"a{ending}").suffix for ending in _ENDINGS), *subtitles.ENDINGS}
+    files = files_below(folder, {*SOUND_FILES, *endings})
     sounds = [path for path in files if path.suffix.lower() in SOUND_FILES]
     texts = set(files).difference(sounds)
     if not follows_links:
@@ -45,27 +50,55 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
     listed = dict(chain.from_iterable(map(_listed, lists)))
     listed |= _of_aishell(folder, sounds, goes_up=follows_links)
     own = [next((path for path in _own(sound) if path in texts), None) for sound in sounds]
-    if not listed and not any(own):
+    captions = subtitles.by_recording(texts)
+    if not listed and not any(own) and captions.keys().isdisjoint(sound.with_suffix("") for sound in sounds):
         return
-    for number, (sound, text) in enumerate(zip(sounds, own, strict=True), start=1):
+    number = 0
+    for sound, text in zip(sounds, own, strict=True):
         audio = {"audio": sound.relative_to(folder).as_posix()}
-        if text is None:
-            yield Row(number, audio | listed.get(sound.with_suffix(""), {"text": ""}))
-            continue
+        shown = captions.get(sound.with_suffix(""), [])
         try:
-            yield Row(number, audio | _said(text, None if follows_links else folder))
+            for values in _clips(sound, text, shown, listed, None if follows_links else folder):
+                number += 1
+                yield Row(number, audio | values)
         except ManifestError as error:
+            number += 1
             yield Row(number, {}, error)
         except (OSError, ValueError):
-            problem = ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=text.name)
+            number += 1
+            name = (text or shown[0]).name
+            problem = ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=name)
             yield Row(number, {}, problem)
+
+
+def _clips(
+    sound: Path,
+    text: Path | None,
+    captions: Sequence[Path],
+    listed: Mapping[Path, dict[str, str]],
+    within: Path | None,
+) -> Iterator[dict[str, Any]]:
+    """What is known of the clips of a sound: of all of it, or of those that captions tell of."""
+    if captions and ((seconds := _seconds_of(sound)) > _WINDOW_SECONDS or text is None):
+        yield from subtitles.rows_of(sound, seconds, captions)
+    else:
+        yield _said(text, within) if text else listed.get(sound.with_suffix(""), {"text": ""})
 
 
 def is_text(path: Path) -> bool:
     """Whether a file is the text of a sound beside it, or LibriSpeech's of several."""
     stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
+    stems += [stem.name for stem in subtitles.by_recording([path])]
     sounds = (path.with_name(stem + ending) for stem in stems for ending in ("", *SOUND_FILES))
     return path.name.endswith(_LIST_ENDING) or any(sound.is_file() for sound in sounds)
+
+
+def _seconds_of(sound: Path) -> float:
+    """Its length, as far as it can be read: why it cannot is told where its clips are looked up."""
+    try:
+        return audio_duration(sound)
+    except DataError:
+        return math.inf
 
 
 def _own(sound: Path) -> list[Path]:

@@ -1,0 +1,151 @@
+"""Captions beside a recording, as SRT or WebVTT, to clips: several that follow one another, with their times.
+
+What is written for eyes alone goes: looks, who speaks, what sounds, songs. Of captions that roll up, as those
+that YouTube makes, each line counts once.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from studio.dataset.written import in_one, is_tight
+from studio.errors import ManifestError
+from studio.messages import Joined
+
+ENDINGS = (".srt", ".vtt")
+_CLIP_SECONDS = 28.0
+"""A window of Whisper has 30, and captions end a little late."""
+_PAUSE_SECONDS = 2.0
+"""A clip has no longer pause: nobody knows what is in it."""
+_MOST_CHARACTERS = 2**24
+"""Of captions; those of five hours have a hundredth of it."""
+_TIMES = re.compile(r"\s*((?:\d+:)?\d+:\d+[.,]\d+)\s*-->\s*((?:\d+:)?\d+:\d+[.,]\d+)")
+_LANGUAGE = re.compile(r"(.*)\.([a-z]{2}|yue)(?:-\w+)*", re.IGNORECASE | re.DOTALL)
+"""`talk.en.srt`, `talk.zh-Hans.vtt`: as players and downloaders write whose words they are."""
+_LOOKS = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
+_SOUNDS = re.compile(r"\[[^\[\]]*\]|^\([^()]*\)$|^（[^（）]*）$|^【[^【】]*】$")
+_TURN = re.compile(r"^(?:-|–|—|>>+)\s*")
+_SONG = re.compile("[♪♫♬]")
+_ROLLED_SHARE = 0.3
+"""Captions begin so often with the last line of the one before only where they roll up."""
+
+
+class Caption(NamedTuple):
+    """What stands on the screen for a while; in seconds."""
+
+    start: float
+    end: float
+    lines: tuple[str, ...]
+
+
+def by_recording(files: Iterable[Path]) -> dict[Path, list[Path]]:
+    """Recordings without their ending, and the captions of each among some `files`."""
+    found: dict[Path, list[Path]] = {}
+    for path in sorted(file for file in files if file.suffix.lower() in ENDINGS):
+        for stem in {path.stem, _without_language(path.stem)[0]}:
+            found.setdefault(path.with_name(stem), []).append(path)
+    return found
+
+
+def rows_of(sound: Path, sound_seconds: float, captions: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """The clips of a recording: start and end in seconds, sentences in seconds from its beginning, and the
+    language that the name of the captions tells. The last caption may stay when the sound is over.
+
+    Raises:
+        ManifestError: if captions are in several languages, have no text or cannot be read.
+    """
+    languages = [None if path.stem == sound.stem else _without_language(path.stem)[1] for path in captions]
+    if len(set(languages)) > 1:
+        raise ManifestError(
+            "{audio} has captions in several languages ({names}): keep those of what is spoken.",
+            audio=sound.name,
+            names=Joined(tuple(path.name for path in captions)),
+        )
+    for clip in _clips(captions[0], sound_seconds):
+        yield {**clip, "language": languages[0]}
+
+
+def _clips(path: Path, sound_seconds: float) -> Iterator[dict[str, Any]]:
+    captions = _spoken(_captions(path), sound_seconds)
+    if not any(one.lines for one in captions):
+        raise ManifestError("{path} has no caption with a text.", path=path.name)
+    clip: list[Caption] = []
+    for one in captions:
+        is_near = clip and one.start - clip[-1].end <= _PAUSE_SECONDS
+        if clip and not (one.lines and is_near and one.end - clip[0].start <= _CLIP_SECONDS):
+            yield _row(clip)
+            clip = []
+        clip += [one] if one.lines else []
+    if clip:
+        yield _row(clip)
+
+
+def _row(clip: Sequence[Caption]) -> dict[str, Any]:
+    start = clip[0].start
+    sentences = [
+        {
+            "start": round(one.start - start, 3),
+            "end": round(one.end - start, 3),
+            "text": in_one(list(one.lines), tight=is_tight("".join(one.lines))),
+        }
+        for one in clip
+    ]
+    return {"start_time": start, "end_time": clip[-1].end, "sentences": sentences}
+
+
+def _captions(path: Path) -> Iterator[Caption]:
+    """As they stand in the file: a line of times, and what is below it up to an empty line."""
+    with path.open(encoding="utf-8-sig") as file:
+        text = file.read(_MOST_CHARACTERS)
+    times: tuple[float, float] | None = None
+    lines: list[str] = []
+    for line in text.split("\n"):
+        found = _TIMES.match(line)
+        if times and (found or not line):
+            yield Caption(*times, tuple(lines))
+            times = None
+        if found:
+            times, lines = (_seconds(found[1]), _seconds(found[2])), []
+        elif times and line.strip():
+            lines.append(line.strip())
+    if times:
+        yield Caption(*times, tuple(lines))
+
+
+def _seconds(time: str) -> float:
+    hours, minutes, seconds = ["0", *time.replace(",", ".").split(":")][-3:]
+    return 3600 * float(hours) + 60 * float(minutes) + float(seconds)
+
+
+def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
+    """In the order of their times, one after the other, with the lines that somebody says; none where there
+    is only a sound or a song.
+    """
+    plain = ((one, (_LOOKS.sub("", line).strip() for line in one.lines)) for one in sorted(captions))
+    shown = [one._replace(lines=lines) for one, read in plain if (lines := tuple(filter(None, read)))]
+    rolled = [False, *(before.lines[-1] == after.lines[0] for before, after in pairwise(shown))]
+    if sum(rolled) > _ROLLED_SHARE * len(shown):
+        new = [one._replace(lines=one.lines[is_old:]) for one, is_old in zip(shown, rolled, strict=False)]
+        shown = [one for one in new if one.lines]
+    found: list[Caption] = []
+    for one in shown:
+        if found:
+            found[-1] = found[-1]._replace(end=min(found[-1].end, one.start))
+        end = min(one.end, sound_seconds) if one.start < sound_seconds else one.end
+        found.append(Caption(one.start, end, tuple(filter(None, map(_said, one.lines)))))
+    return [one for one in found if one.end > one.start]
+
+
+def _said(line: str) -> str:
+    """A line without what nobody says."""
+    if _SONG.search(line):
+        return ""
+    return " ".join(_TURN.sub("", _SOUNDS.sub(" ", html.unescape(line)).strip()).split())
+
+
+def _without_language(stem: str) -> tuple[str, str | None]:
+    found = _LANGUAGE.fullmatch(stem)
+    return (found[1], found[2].lower()) if found else (stem, None)
