@@ -30,7 +30,7 @@ _ROUNDING_SECONDS = 0.05
 """How far the times of a clip that fills its file may be off, and those of sentences that touch."""
 _NOBODY = {"", "n/a", "none", "null", "unknown"}
 """Names of speakers that are none, in lower case: GigaSpeech has the first of them."""
-_WINDOW_SECONDS = 30.0
+WINDOW_SECONDS = 30.0
 """Whisper's. A list that says more of a clip may count milliseconds or samples: the file tells."""
 
 
@@ -176,7 +176,7 @@ def _clip_times(
                 whole=whole,
             )
         return start, end, length
-    if duration is None or duration > _WINDOW_SECONDS:
+    if duration is None or duration > WINDOW_SECONDS:
         whole = file_seconds(path, size_bytes)
         duration = whole - (start or 0.0)
         if duration <= 0:

@@ -54,18 +54,22 @@ def rows_of(sound: Path, sound_seconds: float, captions: Sequence[Path]) -> Iter
     """The clips of a recording: start and end in seconds, sentences in seconds from its beginning, and the
     language that the name of the captions tells. The last caption may stay when the sound is over.
 
+    Captions that are called as the recording count before those whose name ends with a language.
+
     Raises:
         ManifestError: if captions are in several languages, have no text or cannot be read.
     """
-    languages = [None if path.stem == sound.stem else _without_language(path.stem)[1] for path in captions]
-    if len(set(languages)) > 1:
+    plain = [path for path in captions if path.stem == sound.stem]
+    languages = {None} if plain else {_without_language(path.stem)[1] for path in captions}
+    if len(languages) > 1:
         raise ManifestError(
             "{audio} has captions in several languages ({names}): keep those of what is spoken.",
             audio=sound.name,
             names=Joined(tuple(path.name for path in captions)),
         )
-    for clip in _clips(captions[0], sound_seconds):
-        yield {**clip, "language": languages[0]}
+    (language,) = languages
+    for clip in _clips([*plain, *captions][0], sound_seconds):
+        yield {**clip, "language": language}
 
 
 def _clips(path: Path, sound_seconds: float) -> Iterator[dict[str, Any]]:

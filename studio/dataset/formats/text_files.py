@@ -13,6 +13,7 @@ from typing import Any
 from studio.dataset.audio import SOUND_FILES, audio_duration
 from studio.dataset.delimited import Row
 from studio.dataset.formats import subtitles
+from studio.dataset.rows import WINDOW_SECONDS
 from studio.dataset.written import in_one, is_tight
 from studio.errors import DataError, ManifestError
 from studio.files import files_below
@@ -29,7 +30,6 @@ AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
 """Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
 _AISHELL_FOLDERS = 4
 """From that of a speaker up to that of all."""
-_WINDOW_SECONDS = 30.0
 _MOST_CHARACTERS = 2**20
 """More is no text of a clip."""
 
@@ -79,7 +79,7 @@ def _clips(
     within: Path | None,
 ) -> Iterator[dict[str, Any]]:
     """What is known of the clips of a sound: of all of it, or of those that captions tell of."""
-    if captions and ((seconds := _seconds_of(sound)) > _WINDOW_SECONDS or text is None):
+    if captions and ((seconds := _seconds_of(sound)) > WINDOW_SECONDS or text is None):
         yield from subtitles.rows_of(sound, seconds, captions)
     else:
         yield _said(text, within) if text else listed.get(sound.with_suffix(""), {"text": ""})

@@ -133,6 +133,16 @@ def test_a_text_of_its_own_counts_unless_the_recording_is_longer_than_a_window(
     assert said(read_manifest(tmp_path)) == [("long.wav", "caption"), ("short.wav", "text")]
 
 
+def test_captions_called_as_the_recording_count_before_those_of_a_language(
+    sound: Sound, tmp_path: Path
+) -> None:
+    sound("talk.wav", 3.0)
+    for name in ("talk.srt", "talk.de.srt", "talk.en.vtt"):
+        (tmp_path / name).write_text(f"00:00:01,0 --> 00:00:02,0\n{name}")
+    (only,) = read_manifest(tmp_path).examples
+    assert (only.text, only.language) == ("talk.srt", None)
+
+
 def test_what_is_wrong_with_captions_is_said_and_the_other_recordings_are_read(
     sound: Sound, tmp_path: Path
 ) -> None:
