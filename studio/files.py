@@ -1,5 +1,6 @@
 """Files that other processes read: replaced whole, or appended to a line at a time."""
 
+import codecs
 import hashlib
 import json
 import os
@@ -89,6 +90,14 @@ def is_listed(name: str) -> bool:
 def is_folder(path: Path) -> bool:
     """Whether there is one that this user may look at: before Python 3.14, `Path.is_dir` raises if not."""
     return os.path.isdir(path)  # noqa: PTH112
+
+
+def encoding_of(path: Path) -> str:
+    """The encoding of a text that a person has saved: UTF-16, as Excel, Praat and Notepad write it, says so
+    by its first two bytes; anything else is taken for UTF-8, with or without a mark.
+    """
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
 
 
 def files_below(folder: Path, endings: Collection[str]) -> list[Path]:

@@ -15,6 +15,7 @@ from studio.dataset.recordings import (
     sessions,
 )
 from studio.errors import ConfigError
+from studio.files import encoding_of
 from studio.settings import Settings
 from studio.units import counted
 
@@ -71,7 +72,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding=encoding_of(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             "The sentences {path} cannot be read: give a UTF-8 text file, a sentence a line.", path=path

@@ -28,7 +28,8 @@ from studio.dataset.columns import Wanted, columns_of
 from studio.dataset.formats import kaldi
 from studio.dataset.formats.known import read_list
 from studio.dataset.manifest import read_manifest
-from studio.dataset.rows import audio_of, spellings, without_root
+from studio.dataset.places import spellings, without_root
+from studio.dataset.rows import audio_of
 from studio.dataset.sequences import IN_MEMORY
 from studio.errors import ConfigError, DataError, StudioError
 from studio.files import require_free_space, storage_errors, user_path

@@ -12,16 +12,19 @@ from studio.errors import ManifestError
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "audio": (
         *("audio_path", "audio.path", "audio", "path", "file_name", "audio_filepath"),
-        *("filename", "file", "audio_file", "wav_filename"),
+        *("filename", "file", "audio_file", "wav_filename", "wav", "source"),
     ),
-    "text": ("text", "sentence", "transcription", "transcript", "raw_text", "normalized_text"),
+    "text": (
+        *("text", "sentence", "transcription", "transcript", "raw_text", "normalized_text"),
+        *("txt", "wrd", "target"),
+    ),
     "language": ("language", "lang", "locale"),
     "task": ("task",),
     "duration": ("duration", "duration_seconds"),
     "start": ("start_time", "audio.start_time", "begin_time", "start", "offset"),
     "end": ("end_time", "audio.end_time", "end"),
     "segments": ("sentences", "segments"),
-    "speaker": ("speaker", "speaker_id", "client_id"),
+    "speaker": ("speaker", "speaker_id", "client_id", "spk_id"),
     "previous": ("previous_text", "prev_text", "prompt"),
 }
 """Accepted spellings of each field, the one that wins first; capitals do not matter."""

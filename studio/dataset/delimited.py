@@ -1,5 +1,6 @@
 """A row of a manifest, and the rows of CSV and TSV, each read as it is written."""
 
+import codecs
 import csv
 import gzip
 import io
@@ -20,6 +21,8 @@ _UNNAMED = ["audio_path", "text"]
 """The columns of a list without a header."""
 _MOST_BREAKS = 50
 """Of lines within one field."""
+_MOST_UTF16_BYTES = 2**28
+"""A million rows of a spreadsheet, which is where such lists come from, have less."""
 
 
 class Row(NamedTuple):
@@ -36,12 +39,30 @@ def open_text(path: Path, newline: str = "\n") -> TextIO:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """A manifest as bytes, unpacked if it was packed with gzip."""
+    """A manifest as bytes of UTF-8, unpacked if it was packed with gzip.
+
+    Raises:
+        ManifestError: if it begins as UTF-16 does, and is none, or more than fits into the memory.
+    """
     file = path.open("rb")
-    if file.peek(2)[:2] != _GZIP:
+    begin = file.peek(2)[:2]
+    if begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        with file:
+            return io.BytesIO(_from_utf16(path, file.read(_MOST_UTF16_BYTES + 1)))
+    if begin != _GZIP:
         return file
     file.close()
     return cast(BinaryIO, gzip.open(path, "rb"))
+
+
+def _from_utf16(path: Path, data: bytes) -> bytes:
+    """The text in UTF-8."""
+    try:
+        if len(data) <= _MOST_UTF16_BYTES:
+            return data.decode("utf-16").encode()
+    except ValueError:
+        pass
+    raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
 
 
 def csv_rows(path: Path, delimiter: str, blank_lines: int, wanted: Wanted) -> Iterator[Row]:

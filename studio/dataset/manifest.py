@@ -14,6 +14,7 @@ from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
 from studio.dataset.formats import kaldi, parquet, saved, text_files, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
+from studio.dataset.places import Places
 from studio.dataset.rows import NO_TEXT, example_of
 from studio.dataset.sequences import joined, store
 from studio.dataset.tables import sound_rows
@@ -294,12 +295,13 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
 def _collect(rows: Iterable[Row], folders: tuple[Path, ...], reading: _Reading, format_name: str) -> Manifest:
     source, wanted = reading.source, reading.wanted
     problems: list[RowProblem] = []
+    places = Places(folders, wanted.within)
 
     def good() -> Iterator[Example]:
         """Rows that can be used; what is wrong with the others is noted on the way."""
         before = None
         for count, row in enumerate(rows):
-            result = example_of(row, folders, wanted)
+            result = example_of(row, places, wanted)
             if isinstance(result, Example):
                 before = _after(before, result)
                 yield before

@@ -1,21 +1,19 @@
 """A row of any manifest to an `Example`."""
 
-import os
-import stat
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from studio.dataset.audio import file_seconds
 from studio.dataset.columns import Columns, Wanted, columns_of
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, RowProblem, TextSegment
+from studio.dataset.places import Places
 from studio.dataset.tables import number_of
-from studio.dataset.written import in_one, is_tight
+from studio.dataset.written import in_one, is_tight, unspaced
 from studio.errors import DataError, ManifestError
-from studio.messages import Joined, Message
+from studio.messages import Message
 from studio.options.choices import TASKS
 
 NO_SPEECH = "<|nospeech|>"
@@ -34,8 +32,8 @@ WINDOW_SECONDS = 30.0
 """Whisper's. A list that says more of a clip may count milliseconds or samples: the file tells."""
 
 
-def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | RowProblem:
-    """The clip of a row, or why there is none. `folders` are where a relative path is looked for, in order.
+def example_of(row: Row, places: Places, wanted: Wanted) -> Example | RowProblem:
+    """The clip of a row, or why there is none.
 
     The file is looked up, and opened only where the row does not say how long the clip is (or says what no
     clip can be), or where in the file it is. Where no text is `wanted`, a row may have none.
@@ -46,7 +44,7 @@ def example_of(row: Row, folders: Sequence[Path], wanted: Wanted) -> Example | R
             raise row.error
         columns = columns_of(tuple(row.values), wanted)
         audio, start, end = audio_of(row.values, columns)
-        path, size_bytes = _find(audio, folders, wanted.within)
+        path, size_bytes = places.find(audio)
         duration = number_of(columns.get(row.values, "duration"), "duration")
         start, end, duration = _clip_times(path, size_bytes, start, end, duration)
         segments = _segments_of(columns.get(row.values, "segments"), duration)
@@ -88,65 +86,6 @@ def audio_of(row: Mapping[str, Any], columns: Columns) -> tuple[str, float | Non
     if not isinstance(audio, str) or not audio.strip() or len(audio) > _LONGEST_PATH:
         raise ManifestError("The row names no audio file.")
     return _whole(audio.strip()), number_of(start, "start_time"), number_of(end, "end_time")
-
-
-def _find(audio: str, folders: Sequence[Path], within: Sequence[Path]) -> tuple[Path, int]:
-    """The file and its size; a path is relative to the manifest, then to the working directory."""
-    for path in (_inside(folder / name, within) for name in spellings(audio) for folder in folders):
-        if path is None:
-            continue
-        try:
-            status = path.stat()
-        except (OSError, ValueError):
-            continue
-        if stat.S_ISDIR(status.st_mode):
-            raise ManifestError("{audio} is a folder, where an audio file is needed.", audio=audio)
-        if status.st_size == 0:
-            raise ManifestError("The audio file {audio} is empty.", audio=audio)
-        return path, status.st_size
-    if within:
-        raise ManifestError(
-            "The audio file {audio} did not come with its list, and no other is opened here: put it into the "
-            "folder of the list.",
-            audio=audio,
-        )
-    raise ManifestError(
-        "There is no audio file {audio} (looked in {folders}).",
-        audio=audio,
-        folders=Joined(tuple(str(folder) for folder in folders)),
-    )
-
-
-def spellings(audio: str) -> Iterator[str]:
-    """The path as it stands, then as other systems write it: macOS takes letters and their accents apart, and
-    Windows has backslashes; at last as what came with its list from another machine."""
-    yield audio
-    for plain in dict.fromkeys((audio.replace("\\", "/"), without_root(audio))):
-        yield from (unicodedata.normalize("NFC", plain), unicodedata.normalize("NFD", plain), plain)
-
-
-def without_root(audio: str) -> str:
-    """A path of any system as it may lie in a folder: `data/a.wav` of `/data/a.wav` and `C:\\data/a.wav`."""
-    path = PureWindowsPath(audio)
-    return path.relative_to(path.anchor).as_posix() if path.root else audio.replace("\\", "/")
-
-
-def _inside(path: Path, within: Sequence[Path]) -> Path | None:
-    """The path without detours, if it stays in one of these folders with its links followed; any, if there
-    are none.
-
-    What leads out of them is not looked at, and refused as what is not there: nobody learns which it is.
-    """
-    if not within:
-        return path
-    plain = Path(os.path.normpath(path))
-    if not any(map(plain.is_relative_to, within)):
-        return None
-    try:
-        real = plain.resolve()
-    except (OSError, ValueError, RuntimeError):  # no name of a file, or links in a circle
-        return None
-    return plain if any(map(real.is_relative_to, within)) else None
 
 
 def _clip_times(
@@ -219,7 +158,7 @@ def _segment(number: int, part: Any, duration: float) -> TextSegment:
             end="?" if end is None else f"{end:g}",
             duration=duration,
         )
-    return TextSegment(start, end, _whole(part["text"].strip()))
+    return TextSegment(start, end, _whole(unspaced(part["text"].strip())))
 
 
 def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool) -> str:
@@ -234,8 +173,7 @@ def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool)
         return ""
     if value is None or not value.strip():
         raise ManifestError(NO_TEXT.template)
-    text: str = value.strip()
-    return _whole(text)
+    return _whole(unspaced(value.strip()))
 
 
 def _whole(text: str) -> str:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from studio.errors import ConfigError, in_brief
-from studio.files import parse_yaml
+from studio.files import encoding_of, parse_yaml
 from studio.messages import Message
 from studio.methods import METHODS
 from studio.options import dialects
@@ -341,7 +341,7 @@ def _text_of(path: Path) -> str:
     try:
         if path.exists() and not path.is_file():
             raise OSError(0, Message("not a file"))
-        with path.open(encoding="utf-8-sig") as file:
+        with path.open(encoding=encoding_of(path)) as file:
             text = file.read(_MOST_CHARACTERS + 1)
         if len(text) > _MOST_CHARACTERS:
             raise OSError(0, Message("more than {most} characters", most=_MOST_CHARACTERS))

@@ -9,7 +9,7 @@ from typing import Any
 from studio.dataset.audio import SOUND_FILES, audio_duration, read_audio
 from studio.dataset.decoders import check_file
 from studio.errors import ConfigError, DataError, StudioError
-from studio.files import files_below, in_unicode, is_folder, user_path
+from studio.files import encoding_of, files_below, in_unicode, is_folder, user_path
 from studio.messages import Message
 from studio.transcription.captions import safe_stem
 from studio.transcription.engine import (
@@ -189,7 +189,7 @@ def _inside(folder: Path) -> list[Path]:
 def _listed(path: Path) -> list[Path]:
     """Paths in a text file; relative ones count from the working directory, else from the list."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding=encoding_of(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             "The list {path} cannot be read: give a UTF-8 text file with a path on each line.", path=path

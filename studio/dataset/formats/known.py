@@ -49,6 +49,8 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
         rows = tab_rows(path, first_line, blank_lines, wanted, marks_are_text=True)
         clips = beside / common_voice.SOUND_FOLDER
         return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))
+    if path.name == text_files.WITH_PINYIN:
+        raise _belongs_to_its_folder(path)
     try:
         found, rows = rows_of(path, blank_lines, first_line, wanted)
     except ManifestError:
@@ -60,12 +62,16 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
             ) from None
         if not text_files.is_text(path) and not kaldi.is_part(path):
             raise
-        raise ManifestError(
-            "{path} belongs to the recordings beside it: name its folder, not the file.", path=path
-        ) from None
+        raise _belongs_to_its_folder(path) from None
     if found == "jsonl" and lhotse.is_cut(first_line):
         return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,), has_columns=False)
     return Listed(found, rows, (beside,), is_plain=True)
+
+
+def _belongs_to_its_folder(path: Path) -> ManifestError:
+    return ManifestError(
+        "{path} belongs to the recordings beside it: name its folder, not the file.", path=path
+    )
 
 
 def read_copy(path: Path) -> Listed:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import ALIASES
 from studio.dataset.delimited import Row, open_text
-from studio.dataset.rows import without_root
+from studio.dataset.places import without_root
 from studio.errors import ManifestError
 
 SOUND_FOLDER = "wavs"

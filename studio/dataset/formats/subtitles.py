@@ -1,4 +1,4 @@
-"""Captions beside a recording, as SRT or WebVTT, to clips: several that follow one another, with their times.
+"""Captions or annotations beside a recording to clips: several that follow one another, with their times.
 
 What is written for eyes alone goes: looks, who speaks, what sounds, songs. Of captions that roll up, as those
 that YouTube makes, each line counts once.
@@ -9,36 +9,27 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from studio.dataset.formats.timed_texts import ENDINGS, Caption, captions_in
 from studio.dataset.written import in_one, is_tight
 from studio.errors import ManifestError
 from studio.messages import Joined
 
-ENDINGS = (".srt", ".vtt")
 _CLIP_SECONDS = 28.0
 """A window of Whisper has 30, and captions end a little late."""
 _PAUSE_SECONDS = 2.0
 """A clip has no longer pause: nobody knows what is in it."""
-_MOST_CHARACTERS = 2**24
-"""Of captions; those of five hours have a hundredth of it."""
-_TIMES = re.compile(r"\s*((?:\d+:)?\d+:\d+[.,]\d+)\s*-->\s*((?:\d+:)?\d+:\d+[.,]\d+)")
 _LANGUAGE = re.compile(r"(.*)\.([a-z]{2}|yue)(?:-\w+)*", re.IGNORECASE | re.DOTALL)
 """`talk.en.srt`, `talk.zh-Hans.vtt`: as players and downloaders write whose words they are."""
 _LOOKS = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
-_SOUNDS = re.compile(r"\[[^\[\]]*\]|^\([^()]*\)$|^（[^（）]*）$|^【[^【】]*】$")
-_TURN = re.compile(r"^(?:-|–|—|>>+)\s*")
-_SONG = re.compile("[♪♫♬]")
+_SOUNDS = re.compile(r"\[[^\[\]]*\]|^\([^()]*\)|^（[^（）]*）$|^【[^【】]*】$")
+_TURN = re.compile(r"^(?:(?:-|–|—|>>+)\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’&#-]+:\s)?")
+"""Another one speaks, whose name may follow in capitals."""
+_UNSAID = re.compile(r"[♪♫♬]|\bwww\.|https?://")
+"""A song, or an advertisement of who made the captions."""
 _ROLLED_SHARE = 0.3
 """Captions begin so often with the last line of the one before only where they roll up."""
-
-
-class Caption(NamedTuple):
-    """What stands on the screen for a while; in seconds."""
-
-    start: float
-    end: float
-    lines: tuple[str, ...]
 
 
 def by_recording(files: Iterable[Path]) -> dict[Path, list[Path]]:
@@ -73,7 +64,7 @@ def rows_of(sound: Path, sound_seconds: float, captions: Sequence[Path]) -> Iter
 
 
 def _clips(path: Path, sound_seconds: float) -> Iterator[dict[str, Any]]:
-    captions = _spoken(_captions(path), sound_seconds)
+    captions = _spoken(captions_in(path), sound_seconds)
     if not any(one.lines for one in captions):
         raise ManifestError("{path} has no caption with a text.", path=path.name)
     clip: list[Caption] = []
@@ -100,30 +91,6 @@ def _row(clip: Sequence[Caption]) -> dict[str, Any]:
     return {"start_time": start, "end_time": clip[-1].end, "sentences": sentences}
 
 
-def _captions(path: Path) -> Iterator[Caption]:
-    """As they stand in the file: a line of times, and what is below it up to an empty line."""
-    with path.open(encoding="utf-8-sig") as file:
-        text = file.read(_MOST_CHARACTERS)
-    times: tuple[float, float] | None = None
-    lines: list[str] = []
-    for line in text.split("\n"):
-        found = _TIMES.match(line)
-        if times and (found or not line):
-            yield Caption(*times, tuple(lines))
-            times = None
-        if found:
-            times, lines = (_seconds(found[1]), _seconds(found[2])), []
-        elif times and line.strip():
-            lines.append(line.strip())
-    if times:
-        yield Caption(*times, tuple(lines))
-
-
-def _seconds(time: str) -> float:
-    hours, minutes, seconds = ["0", *time.replace(",", ".").split(":")][-3:]
-    return 3600 * float(hours) + 60 * float(minutes) + float(seconds)
-
-
 def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
     """In the order of their times, one after the other, with the lines that somebody says; none where there
     is only a sound or a song.
@@ -145,9 +112,10 @@ def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
 
 def _said(line: str) -> str:
     """A line without what nobody says."""
-    if _SONG.search(line):
+    if _UNSAID.search(line):
         return ""
-    return " ".join(_TURN.sub("", _SOUNDS.sub(" ", html.unescape(line)).strip()).split())
+    plain = _TURN.sub("", html.unescape(line).strip())
+    return " ".join(_TURN.sub("", _SOUNDS.sub(" ", plain).strip()).split())
 
 
 def _without_language(stem: str) -> tuple[str, str | None]:

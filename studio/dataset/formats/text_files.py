@@ -1,22 +1,21 @@
-"""Texts in files beside the sounds: `a.txt` for `a.wav`, THCHS-30's `a.wav.trn`, LibriSpeech's
-`84-121123.trans.txt` with lines such as `84-121123-0000 GO DO YOU HEAR`, the transcript of AISHELL-1, a
-folder above, or captions of a recording (`subtitles`).
+"""Texts in files of their own: `a.txt` beside `a.wav` or in a folder of texts as VCTK has it, THCHS-30's
+`a.wav.trn`, captions of a recording (`subtitles`), or one file for many sounds with lines such as
+`84-121123-0000 GO DO YOU HEAR`, as those of LibriSpeech, MLS, AISHELL and JSUT.
 """
 
 import math
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from studio.dataset.audio import SOUND_FILES, audio_duration
 from studio.dataset.delimited import Row
-from studio.dataset.formats import subtitles
+from studio.dataset.formats import subtitles, timed_texts
 from studio.dataset.rows import WINDOW_SECONDS
-from studio.dataset.written import in_one, is_tight
 from studio.errors import DataError, ManifestError
-from studio.files import files_below
+from studio.files import encoding_of, files_below
 
 _WITH_SYLLABLES = ".trn"
 """THCHS-30: the text is the first line, its syllables and sounds are below."""
@@ -25,7 +24,20 @@ _ENDINGS = (".txt", ".normalized.txt", ".lab", _WITH_SYLLABLES)
 sound's own ending, or behind it."""
 _THCHS = re.compile(r"([A-D]\d+)_\d+")
 """A sound of THCHS-30, and who speaks."""
-_LIST_ENDING = ".trans.txt"
+_WITH_SPEAKER = ".trans.txt"
+"""LibriSpeech: who speaks stands at the beginning of a sound's name."""
+WITH_PINYIN = "content.txt"
+"""AISHELL-3: behind each character how it is said, `广 guang3 州 zhou1`."""
+_PINYIN = re.compile(r"[a-z:]+\d")
+_LIST = re.compile(
+    r"(.+\.trans|trans(cripts?|criptions?)?(_utf8)?|aishell_transcript.*|content|prompts|(train_)?text)(\.txt)?",
+    re.IGNORECASE,
+)
+"""Names of files with the texts of many sounds: LibriSpeech, MLS, JSUT, AISHELL, AISHELL-3, MAGICDATA,
+VoxForge, FunASR and Kaldi."""
+_LINE = re.compile(r"\s*([^\t|:\s]+)\s*[\t|:\s]+(.+)")
+_MICROPHONE = re.compile(r"_mic\d$")
+"""VCTK recorded each sentence with two."""
 AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
 """Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
 _AISHELL_FOLDERS = 4
@@ -40,21 +52,22 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
 
     Unless it `follows_links`, a text that is a link to a place outside of the folder is passed over.
     """
-    endings = {*(Path(f"a{ending}").suffix for ending in _ENDINGS), *subtitles.ENDINGS}
+    endings = {"", *(Path(f"a{ending}").suffix for ending in _ENDINGS), *timed_texts.ENDINGS}
     files = files_below(folder, {*SOUND_FILES, *endings})
     sounds = [path for path in files if path.suffix.lower() in SOUND_FILES]
     texts = set(files).difference(sounds)
     if not follows_links:
         texts = {path for path in texts if path.resolve().is_relative_to(folder.resolve())}
-    lists = (path for path in texts if path.name.endswith(_LIST_ENDING))
-    listed = dict(chain.from_iterable(map(_listed, lists)))
-    listed |= _of_aishell(folder, sounds, goes_up=follows_links)
-    own = [next((path for path in _own(sound) if path in texts), None) for sound in sounds]
+    own = _own_texts(folder, sounds, texts)
+    lists = {path for path in texts.difference(own.values()) if _LIST.fullmatch(path.name)}
+    lists |= _of_aishell(folder, goes_up=follows_links)
+    listed = _in_lists(sorted(lists), sounds)
     captions = subtitles.by_recording(texts)
-    if not listed and not any(own) and captions.keys().isdisjoint(sound.with_suffix("") for sound in sounds):
+    if not listed and not own and captions.keys().isdisjoint(sound.with_suffix("") for sound in sounds):
         return
     number = 0
-    for sound, text in zip(sounds, own, strict=True):
+    for sound in sounds:
+        text = own.get(sound)
         audio = {"audio": sound.relative_to(folder).as_posix()}
         shown = captions.get(sound.with_suffix(""), [])
         try:
@@ -81,16 +94,25 @@ def _clips(
     """What is known of the clips of a sound: of all of it, or of those that captions tell of."""
     if captions and ((seconds := _seconds_of(sound)) > WINDOW_SECONDS or text is None):
         yield from subtitles.rows_of(sound, seconds, captions)
+    elif text is None:
+        yield listed.get(sound, {"text": ""})
+    elif text.suffix == _WITH_SYLLABLES:
+        yield _said_in_thchs(text, within)
     else:
-        yield _said(text, within) if text else listed.get(sound.with_suffix(""), {"text": ""})
+        with text.open(encoding=encoding_of(text)) as file:
+            said = file.read(_MOST_CHARACTERS)
+        if timed_texts.are_labels(said):
+            yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
+        else:
+            yield {"text": " ".join(said.split())}
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is the text of a sound beside it, or LibriSpeech's of several."""
+    """Whether a file is the text of a sound beside it, or of several."""
     stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
     stems += [stem.name for stem in subtitles.by_recording([path])]
     sounds = (path.with_name(stem + ending) for stem in stems for ending in ("", *SOUND_FILES))
-    return path.name.endswith(_LIST_ENDING) or any(sound.is_file() for sound in sounds)
+    return _LIST.fullmatch(path.name) is not None or any(sound.is_file() for sound in sounds)
 
 
 def _seconds_of(sound: Path) -> float:
@@ -101,19 +123,36 @@ def _seconds_of(sound: Path) -> float:
         return math.inf
 
 
+def _own_texts(folder: Path, sounds: Sequence[Path], texts: Collection[Path]) -> dict[Path, Path]:
+    """Sounds, and the text of each: beside it, else the only one at the same place of another folder."""
+    own = {sound: text for sound in sounds if (text := next(filter(texts.__contains__, _own(sound)), None))}
+    placed: dict[tuple[str, ...], Path | None] = {}
+    for text in set(texts).difference(own.values()):
+        if text.suffix in _ENDINGS and (place := _place(folder, text)):
+            placed[place] = None if place in placed else text
+    for sound in sounds:
+        if sound not in own and (text := placed.get(_place(folder, sound))):
+            own[sound] = text
+    return own
+
+
 def _own(sound: Path) -> list[Path]:
     return [sound.with_name(name + ending) for name in (sound.stem, sound.name) for ending in _ENDINGS]
 
 
-def _said(text: Path, within: Path | None) -> dict[str, str]:
+def _place(folder: Path, path: Path) -> tuple[str, ...]:
+    """`p225`, `p225_001` of `txt/p225/p225_001.txt` and `wav48/p225/p225_001_mic1.flac`; nothing if it is in
+    no folder of the folder."""
+    _first, *parents = path.relative_to(folder).parts[:-1] or ("",)
+    return (*parents, _MICROPHONE.sub("", path.stem)) if path.parent != folder else ()
+
+
+def _said_in_thchs(text: Path, within: Path | None) -> dict[str, str]:
     """What is known of a sound from its own text.
 
     In a part of THCHS-30 that file names another of its name, in the folder of all sounds; only one that is
     `within` this folder is opened, if any is named.
     """
-    if text.suffix != _WITH_SYLLABLES:
-        with text.open(encoding="utf-8-sig") as file:
-            return {"text": " ".join(file.read(_MOST_CHARACTERS).split())}
     said = _first_line(text)
     if PurePosixPath(said).name == text.name:
         named = text.parent / said
@@ -125,44 +164,68 @@ def _said(text: Path, within: Path | None) -> dict[str, str]:
 
 
 def _first_line(path: Path) -> str:
-    """The line; Mandarin is written without the spaces that part its words there."""
-    with path.open(encoding="utf-8-sig") as file:
-        words = file.readline(_MOST_CHARACTERS).split()
-    return in_one(words, tight=is_tight("".join(words)))
+    with path.open(encoding=encoding_of(path)) as file:
+        return " ".join(file.readline(_MOST_CHARACTERS).split())
 
 
-def _listed(path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Sounds without their ending, and what is known of each; who speaks stands at the beginning of its name.
+def _in_lists(lists: Sequence[Path], sounds: Sequence[Path]) -> dict[Path, dict[str, str]]:
+    """Sounds, and what is known of each from a line that names it; of several sounds of that name the one
+    whose path the line tells, else the one that lies nearest to the list.
+
+    Raises:
+        ManifestError: if a list is not UTF-8 text.
+    """
+    by_stem: dict[str, list[Path]] = {}
+    for sound in sounds:
+        by_stem.setdefault(sound.stem, []).append(sound)
+    found: dict[Path, dict[str, str]] = {}
+    for path in lists:
+        for name, values in _told(path):
+            named = by_stem.get(name.name, [])
+            exact = [sound for sound in named if sound.parts[-len(name.parts) : -1] == name.parts[:-1]]
+            if len(exact) == 1:
+                found[exact[0]] = values
+            elif nearest := _nearest(path, named):
+                found.setdefault(nearest, values)
+    return found
+
+
+def _nearest(path: Path, sounds: Sequence[Path]) -> Path | None:
+    """The sound that shares most folders with a path; none if there are several."""
+    shared = [len(os.path.commonpath((path.parent, sound))) for sound in sounds]
+    most = max(shared, default=0)
+    return sounds[shared.index(most)] if shared.count(most) == 1 else None
+
+
+def _told(path: Path) -> Iterator[tuple[PurePosixPath, dict[str, str]]]:
+    """The sounds of a list, each without its ending, and what is known of it.
 
     Raises:
         ManifestError: if it is not UTF-8 text.
     """
     try:
-        with path.open(encoding="utf-8-sig") as lines:
-            for line in lines:
-                name, _, text = line.strip().partition(" ")
-                yield path.parent / name, {"text": text, "speaker": name.partition("-")[0]}
+        with path.open(encoding=encoding_of(path)) as lines:
+            for line in filter(None, map(_LINE.match, lines)):
+                name = PurePosixPath(line[1])
+                name = name.with_suffix("") if name.suffix.lower() in SOUND_FILES else name
+                *others, text = line[2].strip().split("\t")
+                values = {"text": text}
+                if path.name == AISHELL.name:
+                    values |= {"speaker": name.name[6:11], "language": "zh"}
+                elif path.name == WITH_PINYIN:
+                    values["text"] = " ".join(word for word in text.split() if not _PINYIN.fullmatch(word))
+                elif path.name.endswith(_WITH_SPEAKER):
+                    values["speaker"] = name.name.partition("-")[0]
+                elif others:
+                    values["speaker"] = others[0].strip()
+                yield name, values
     except ValueError as error:
         raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path) from error
 
 
-def _of_aishell(folder: Path, sounds: Sequence[Path], *, goes_up: bool) -> dict[Path, dict[str, str]]:
-    """What is known of the sounds of AISHELL-1, without their ending; each is in the folder of its speaker.
-
-    Mandarin is written without the spaces that part its words there. `goes_up`: the transcript may lie
-    beside a folder that has this one in it.
-    """
+def _of_aishell(folder: Path, *, goes_up: bool) -> set[Path]:
+    """The transcript of AISHELL-1; if it `goes_up`, it may lie beside a folder that has this one in it."""
     above = [folder, *folder.absolute().parents][: _AISHELL_FOLDERS if goes_up else 1]
     path = next((path for path in (place / AISHELL for place in above) if path.is_file()), None)
-    if path is None or not (goes_up or path.resolve().is_relative_to(folder.resolve())):
-        return {}
-    texts = {sound.name: values["text"].replace(" ", "") for sound, values in _listed(path)}
-    return {
-        sound.with_suffix(""): {
-            "text": texts[sound.stem],
-            "speaker": sound.parent.name,
-            "language": "zh",
-        }
-        for sound in sounds
-        if sound.stem in texts
-    }
+    is_inside = path is not None and path.resolve().is_relative_to(folder.resolve())
+    return {path} if path and (goes_up or is_inside) else set()

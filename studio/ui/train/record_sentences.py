@@ -10,6 +10,7 @@ from gradio.blocks import Block
 from studio.dataset.audio import SAMPLING_RATE, read_audio
 from studio.dataset.recordings import Session, begin_session, keep_clip, open_session, sessions
 from studio.errors import AudioError, ConfigError
+from studio.files import encoding_of
 from studio.reports.markup import Html, tag
 from studio.reports.pieces import note, progress_bar
 from studio.runs.confinement import require_room
@@ -244,6 +245,6 @@ def _text_of(path: Path) -> str:
     if path.stat().st_size > _LARGEST_LIST_BYTES:
         raise ConfigError("{name} is larger than a list of sentences can be (1 MB).", name=path.name)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding=encoding_of(path))
     except UnicodeDecodeError as error:
         raise ConfigError("{name} is not UTF-8 text: save it again in UTF-8.", name=path.name) from error

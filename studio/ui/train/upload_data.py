@@ -30,7 +30,8 @@ def build_upload_section(settings: Settings, tab: gr.Tab, source: Block) -> None
         gr.Markdown(
             _(
                 "One zip with the recordings and their list, or the recordings and a list of them (CSV, "
-                "TSV, JSON lines). Each file may be up to {size:g} MB. They stay in this studio's folder.",
+                "TSV, JSON lines) or captions (SRT, VTT). Each file may be up to {size:g} MB. They stay in "
+                "this studio's folder.",
                 size=settings.max_upload_mb,
             ),
             elem_classes="subdued",

@@ -319,12 +319,26 @@ def test_a_column_of_files_may_be_called_as_other_programs_do(folder: Path, name
 
 
 @pytest.mark.parametrize(
+    "listed",
+    [
+        pytest.param(b'{"key": "a", "wav": "a.wav", "txt": "hello"}\n', id="WeNet"),
+        pytest.param(b'{"key": "a", "source": "a.wav", "source_len": 9, "target": "hello"}\n', id="FunASR"),
+        pytest.param(b"ID,duration,wav,spk_id,wrd\n1,1.0,$data_root/a.wav,s1,hello\n", id="SpeechBrain"),
+        pytest.param("audio\ttext\r\na.wav\thello\r\n".encode("utf-16"), id="Excel's Unicode text"),
+    ],
+)
+def test_lists_of_other_programs_are_read(folder: Path, listed: bytes) -> None:
+    (folder / "list").write_bytes(listed)
+    assert [each.text for each in read_manifest(folder / "list").examples] == ["hello"]
+
+
+@pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (b"", "is empty"),
         (b" \n\n", "is empty"),
         ("audio,text\na.wav,h\u00e9\n".encode("latin-1"), r"not UTF-8 text \(line 2\)"),
-        ("audio,text\na.wav,x\n".encode("utf-16"), "not UTF-8 text"),
+        ("audio,text\na.wav,x\n".encode("utf-16") + b"x", "not UTF-8 text"),
         (b'{"audio": "a.wav"\x00}', "not UTF-8 text"),
         (b"[]", "has no rows"),
         (b"audio,text\n", "has no rows"),
@@ -336,7 +350,7 @@ def test_a_column_of_files_may_be_called_as_other_programs_do(folder: Path, name
         (b"adio_path,text\na.wav,x\n", "found 'adio_path', did you mean 'audio_path'"),
         (b"audio,text,langauge\na.wav,x,en\n", "'langauge' looks like a misspelt 'language'"),
         (b"a.wav;hello;x\nb.wav;there;y\n", "no column for the audio"),
-        (b'{"audio": "a.wav", "txt": "x"}\n', "found 'txt', did you mean 'text'"),
+        (b'{"audio": "a.wav", "texte": "x"}\n', "found 'texte', did you mean 'text'"),
         (gzip.compress(b"audio,text\n" + b"x" * 70 * 2**20, 1), r"a line of more than 64.0 MiB \(line 2\)"),
         (
             b'{"audio": "gone.wav", "text": "x"}\n',

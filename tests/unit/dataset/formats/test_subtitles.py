@@ -170,3 +170,20 @@ def test_what_is_wrong_with_captions_is_said_and_the_other_recordings_are_read(
     ]
     with pytest.raises(ManifestError, match=r"d\.zh-Hans\.srt belongs to the recordings beside it: name its"):
         read_manifest(tmp_path / "d.zh-Hans.srt")
+
+
+@pytest.mark.parametrize(
+    ("shown", "spoken"),
+    [
+        ("- JOHN: hello", "hello"),
+        ("DR. O'NEIL: It is 10:30 now", "It is 10:30 now"),
+        ("(sighs) I know", "I know"),
+        ("[music] >> MAN #1: go", "go"),
+        ("Bye (for now).", "Bye (for now)."),
+        ("Note: hello", "Note: hello"),
+    ],
+)
+def test_who_speaks_and_how_is_not_said(sound: Sound, tmp_path: Path, shown: str, spoken: str) -> None:
+    lines = f"00:00:00,500 --> 00:00:02,000\n{shown}\n\n00:00:02,000 --> 00:00:03,000\nSubtitles: www.a.org\n"
+    sound("talk.wav", 4).with_suffix(".srt").write_text(lines, encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("talk.wav", spoken)]

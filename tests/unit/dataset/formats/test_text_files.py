@@ -131,3 +131,85 @@ def test_on_a_space_no_link_leads_to_a_text_elsewhere(
     assert said(read_manifest(tmp_path / "in")) == [("a.wav", "secret"), ("b.wav", "said")]
     space = manifest.read_manifest(tmp_path / "in", replace(settings, on_spaces=True))
     assert said(space) == [("b.wav", "said")]
+
+
+@pytest.mark.parametrize(
+    ("listed_in", "lines", "sounds"),
+    [
+        pytest.param(
+            "transcripts.txt", "1_2_000000\tone\n1_2_000001\ttwo", ["audio/1/2/1_2_00000{}.flac"], id="MLS"
+        ),
+        pytest.param("transcript_utf8.txt", "B_0:one\nB_1:two", ["wav/B_{}.wav"], id="JSUT"),
+        pytest.param("etc/PROMPTS", "ann/mfc/a0 one\nann/mfc/a1 two", ["wav/a{}.wav"], id="VoxForge"),
+        pytest.param("text", "S1_0 one\nS1_1 two\n\nS1_2", ["S1/S1_{}.wav"], id="Kaldi's texts"),
+    ],
+)
+def test_one_file_has_the_texts_of_many_sounds(
+    sound: Sound, tmp_path: Path, listed_in: str, lines: str, sounds: list[str]
+) -> None:
+    names = [sound(name.format(number)).name for name in sounds for number in (0, 1)]
+    (tmp_path / listed_in).parent.mkdir(exist_ok=True)
+    (tmp_path / listed_in).write_text(lines, encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == list(zip(names, ("one", "two"), strict=True))
+    with pytest.raises(ManifestError, match="belongs to the recordings beside it: name its folder"):
+        read_manifest(tmp_path / listed_in)
+
+
+def test_who_speaks_stands_between_sound_and_text_in_magicdata(sound: Sound, tmp_path: Path) -> None:
+    sound("train/38/38_0.wav")
+    (tmp_path / "train/TRANS.txt").write_text(
+        "UtteranceID\tSpeakerID\tTranscription\n38_0.wav\t38\t你好\n", encoding="utf-8"
+    )
+    read = read_manifest(tmp_path)
+    assert [(each.text, each.speaker) for each in read.examples] == [("你好", "38")]
+
+
+def test_the_pinyin_of_aishell_3_is_no_text(sound: Sound, tmp_path: Path) -> None:
+    sound("train/wav/SSB0005/SSB00050001.wav")
+    content = tmp_path / "train/content.txt"
+    content.write_text("SSB00050001.wav\t广 guang3 州 zhou1 的 de5\n", encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("SSB00050001.wav", "广州的")]
+    with pytest.raises(ManifestError, match="belongs to the recordings beside it: name its folder"):
+        read_manifest(content)
+
+
+def test_a_line_means_the_sound_that_it_tells_or_that_lies_nearest(sound: Sound, tmp_path: Path) -> None:
+    for name in ("ann/wav/0.wav", "bob/wav/0.wav", "bob/wav/1.wav", "cy/1.wav", "cy/2.wav", "dee/2.wav"):
+        sound(name)
+    for name, lines in (
+        ("ann/text", "0 ann"),
+        ("bob/text", "0 bob"),
+        ("text", "cy/1 cy\nbob/wav/1 one\n2 two"),
+    ):
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+    read = read_manifest(tmp_path)
+    assert [each.text for each in read.examples] == ["ann", "bob", "one", "cy"]
+    assert reasons(read) == [(5, "The row has no text."), (6, "The row has no text.")], (
+        "whose is 2, nobody knows"
+    )
+
+
+def test_texts_may_lie_in_a_folder_of_their_own(sound: Sound, tmp_path: Path) -> None:
+    for name in ("p225/p225_001_mic1", "p225/p225_001_mic2", "p226/p226_001_mic1"):
+        sound(f"wav48_silence_trimmed/{name}.flac")
+    for name in ("p225/p225_001", "p226/p226_001"):
+        (tmp_path / f"txt/{name}.txt").parent.mkdir(parents=True)
+        (tmp_path / f"txt/{name}.txt").write_text(f"said by {name[:4]}\n", encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [
+        ("p225_001_mic1.flac", "said by p225"),
+        ("p225_001_mic2.flac", "said by p225"),
+        ("p226_001_mic1.flac", "said by p226"),
+    ]
+    other = tmp_path / "notes/p226/p226_001.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text("not said", encoding="utf-8")
+    assert reasons(read_manifest(tmp_path)) == [(3, "The row has no text.")], (
+        "which of two it is, nobody knows"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_texts_may_be_saved_as_notepad_does(sound: Sound, tmp_path: Path, encoding: str) -> None:
+    text = "\ufeffgrüß dich\n" if encoding == "utf-16-be" else "grüß dich\n"
+    sound("a.wav").with_suffix(".txt").write_text(text, encoding=encoding)
+    assert said(read_manifest(tmp_path)) == [("a.wav", "grüß dich")]

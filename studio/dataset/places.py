@@ -1,0 +1,117 @@
+"""Where the sounds lie that a list names."""
+
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from itertools import chain
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from studio.dataset.audio import SOUND_FILES
+from studio.errors import ConfigError, ManifestError
+from studio.files import files_below
+from studio.messages import Joined
+
+_ROOTS = ("$data_root/", "{data_root}/")
+"""What SpeechBrain's lists say in place of the folder of a corpus."""
+
+
+class Places:
+    """The folders in which the sounds of a list are looked for."""
+
+    def __init__(self, folders: Sequence[Path], within: Sequence[Path]) -> None:
+        """`folders` in their order, that of the list first; what is found must lie `within` some, if any."""
+        self._folders = folders
+        self._within = within
+
+    def find(self, audio: str) -> tuple[Path, int]:
+        """The file and its size in bytes.
+
+        A path counts from the folders; else it is that of a single file somewhere below the first of them.
+
+        Raises:
+            ManifestError: if there is none, or it is empty or a folder.
+        """
+        named = (folder / name for name in spellings(audio) for folder in self._folders)
+        for path in (_inside(path, self._within) for path in chain(named, self._elsewhere(audio))):
+            if path is None:
+                continue
+            try:
+                status = path.stat()
+            except (OSError, ValueError):
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                raise ManifestError("{audio} is a folder, where an audio file is needed.", audio=audio)
+            if status.st_size == 0:
+                raise ManifestError("The audio file {audio} is empty.", audio=audio)
+            return path, status.st_size
+        if self._within:
+            raise ManifestError(
+                "The audio file {audio} did not come with its list, and no other is opened here: put it into "
+                "the folder of the list.",
+                audio=audio,
+            )
+        raise ManifestError(
+            "There is no audio file {audio} (looked in {folders}).",
+            audio=audio,
+            folders=Joined(tuple(str(folder) for folder in self._folders)),
+        )
+
+    def _elsewhere(self, audio: str) -> Iterator[Path]:
+        """Of a path of another machine, what is left of it beside the list, a folder at least; of any other,
+        the only file below the list whose own path ends so.
+        """
+        inner = next((audio.removeprefix(root) for root in _ROOTS if audio.startswith(root)), audio)
+        parts = PurePosixPath(unicodedata.normalize("NFC", without_root(inner))).parts
+        if not parts or ".." in parts or not self._folders:
+            return
+        if PureWindowsPath(inner).root:
+            yield from (self._folders[0].joinpath(*parts[first:]) for first in range(1, len(parts) - 1))
+            return
+        ending = "/".join(("", *parts))
+        found = [path for whole, path in self._below.get(parts[-1], ()) if whole.endswith(ending)]
+        yield from found if len(found) == 1 else ()
+
+    @cached_property
+    def _below(self) -> Mapping[str, list[tuple[str, Path]]]:
+        """The sounds below the list by their names, each as it is spelled in a list, and as it is."""
+        by_name: dict[str, list[tuple[str, Path]]] = {}
+        with suppress(ConfigError):  # it lies where all the files of a disk do
+            for path in files_below(self._folders[0], SOUND_FILES):
+                whole = unicodedata.normalize("NFC", path.as_posix())
+                by_name.setdefault(whole.rpartition("/")[2], []).append((whole, path))
+        return by_name
+
+
+def spellings(audio: str) -> Iterator[str]:
+    """The path as it stands, then as other systems write it: macOS takes letters and their accents apart, and
+    Windows has backslashes; at last as what came with its list from another machine."""
+    yield audio
+    for plain in dict.fromkeys((audio.replace("\\", "/"), without_root(audio))):
+        yield from (unicodedata.normalize("NFC", plain), unicodedata.normalize("NFD", plain), plain)
+
+
+def without_root(audio: str) -> str:
+    """A path of any system as it may lie in a folder: `data/a.wav` of `/data/a.wav` and `C:\\data/a.wav`."""
+    path = PureWindowsPath(audio)
+    return path.relative_to(path.anchor).as_posix() if path.root else audio.replace("\\", "/")
+
+
+def _inside(path: Path, within: Sequence[Path]) -> Path | None:
+    """The path without detours, if it stays in one of these folders with its links followed; any, if there
+    are none.
+
+    What leads out of them is not looked at, and refused as what is not there: nobody learns which it is.
+    """
+    if not within:
+        return path
+    plain = Path(os.path.normpath(path))
+    if not any(map(plain.is_relative_to, within)):
+        return None
+    try:
+        real = plain.resolve()
+    except (OSError, ValueError, RuntimeError):  # no name of a file, or links in a circle
+        return None
+    return plain if any(map(real.is_relative_to, within)) else None

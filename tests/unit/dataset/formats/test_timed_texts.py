@@ -1,0 +1,156 @@
+"""Annotations beside a long recording are clips, whichever program they were made with."""
+
+from pathlib import Path
+
+import pytest
+
+from studio.dataset.formats.timed_texts import captions_in
+from tests.reading import read_manifest
+
+from .conftest import Sound, reasons
+
+LONG_TEXTGRID = """File type = "ooTextFile"
+Object class = "TextGrid"
+
+xmin = 0
+xmax = 40
+tiers? <exists>
+size = 2
+item []:
+    item [1]:
+        class = "IntervalTier"
+        name = "sentence"
+        xmin = 0
+        xmax = 40
+        intervals: size = 3
+        intervals [1]:
+            xmin = 0
+            xmax = 1.5
+            text = ""
+        intervals [2]:
+            xmin = 1.5
+            xmax = 3
+            text = "the ""first"" 1"
+        intervals [3]:
+            xmin = 3
+            xmax = 4.25
+            text = "second"
+    item [2]:
+        class = "TextTier"
+        name = "clicks"
+        xmin = 0
+        xmax = 40
+        points: size = 1
+        points [1]:
+            number = 2
+            mark = "click"
+"""
+SHORT_TEXTGRID = """File type = "ooTextFile"
+Object class = "TextGrid"
+
+0
+40
+<exists>
+1
+"IntervalTier"
+"sentence"
+0
+40
+2
+1.5
+3
+"the ""first"" 1"
+3
+4.25
+"second"
+"""
+EAF = """<?xml version="1.0" encoding="UTF-8"?>
+<ANNOTATION_DOCUMENT><TIME_ORDER>
+<TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="1500"/><TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="3000"/>
+<TIME_SLOT TIME_SLOT_ID="ts3" TIME_VALUE="4250"/><TIME_SLOT TIME_SLOT_ID="ts4"/></TIME_ORDER>
+<TIER TIER_ID="Bob"><ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts2" TIME_SLOT_REF2="ts3">
+<ANNOTATION_VALUE>second</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+<TIER TIER_ID="Ann"><ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
+<ANNOTATION_VALUE>the "first" 1</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+<ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts3" TIME_SLOT_REF2="ts4">
+<ANNOTATION_VALUE>whose end nobody knows</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+<TIER TIER_ID="words" PARENT_REF="Ann"><ANNOTATION>
+<ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
+<ANNOTATION_VALUE>the</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+</ANNOTATION_DOCUMENT>
+"""
+STM = """;; LABEL "o" "overall" "overall"
+talk 1 inter_segment_gap 0 1.5 <o,,> ignore_time_segment_in_scoring
+talk 1 ann 1.5 3.0 <o,f0,female> the "first" 1
+talk 1 bob 3.0 4.25 second
+"""
+LABELS = '1.500000\t3.000000\tthe "first" 1\n\\\t100.0\t200.0\n3,000000\t4,250000\tsecond\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("talk.TextGrid", LONG_TEXTGRID.encode("utf-16"), id="TextGrid"),
+        pytest.param("talk.TextGrid", SHORT_TEXTGRID.encode(), id="short TextGrid"),
+        pytest.param("talk.eaf", EAF.encode(), id="ELAN"),
+        pytest.param("talk.stm", STM.encode(), id="STM"),
+        pytest.param("talk.txt", LABELS.encode(), id="Audacity"),
+    ],
+)
+def test_annotations_of_a_recording_are_clips_with_times(
+    sound: Sound, tmp_path: Path, name: str, content: bytes
+) -> None:
+    sound("talk.wav", 40)
+    (tmp_path / name).write_bytes(content)
+    (example,) = read_manifest(tmp_path).examples
+    assert (example.text, example.start_seconds, example.end_seconds) == ('the "first" 1 second', 1.5, 4.25)
+    assert [(each.start_seconds, each.end_seconds) for each in example.segments] == [(0, 1.5), (1.5, 2.75)]
+
+
+def test_of_several_tiers_nobody_knows_which_is_spoken(sound: Sound, tmp_path: Path) -> None:
+    sound("talk.wav", 40)
+    both = LONG_TEXTGRID.replace('"TextTier"', '"IntervalTier"').replace('mark = "click"', '3 text = "klik"')
+    (tmp_path / "talk.TextGrid").write_text(both, encoding="utf-8")
+    sound("short.wav", 2)
+    (tmp_path / "short.txt").write_text("hello", encoding="utf-8")
+    assert reasons(read_manifest(tmp_path)) == [
+        (
+            2,
+            "talk.TextGrid has several tiers (sentence, clicks): keep the one with the sentences that are "
+            "spoken.",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("talk.eaf", EAF[:200]),
+        ("talk.TextGrid", LONG_TEXTGRID[:-300]),
+        ("talk.stm", "talk 1 ann now then <o> hello"),
+    ],
+)
+def test_a_damaged_file_is_named(sound: Sound, tmp_path: Path, name: str, content: str) -> None:
+    sound("talk.wav", 40)
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    sound("short.wav", 2)
+    (tmp_path / "short.txt").write_text("hello", encoding="utf-8")
+    (problem,) = reasons(read_manifest(tmp_path))
+    assert problem[1] == f"{name} is damaged, or no such file as its name says."
+
+
+def test_entities_that_grow_without_end_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "talk.eaf"
+    grow = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+    path.write_text(f'<!DOCTYPE a [<!ENTITY e0 "lol">{grow}]><a>&e11;</a>', encoding="utf-8")
+    with pytest.raises(Exception, match="is damaged"):
+        captions_in(path)
+
+
+def test_the_number_of_a_caption_below_a_line_with_a_space_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "talk.srt"
+    path.write_text(
+        "1\n00:00:01,000 --> 00:00:02,000\none\n \n2\n00:00:02,000 --> 00:00:03,000\n2 of 2\n",
+        encoding="utf-8",
+    )
+    assert [one.lines for one in captions_in(path)] == [("one",), ("2 of 2",)]

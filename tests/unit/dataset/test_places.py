@@ -1,0 +1,55 @@
+"""A list names its sounds from where they lay when it was made."""
+
+from pathlib import Path
+
+import pytest
+
+from studio.dataset.places import Places
+from studio.errors import ManifestError
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    for name in ("train/a.wav", "train/b.wav", "test/b.wav", "deep/down/c.wav", "cafe\u0301.wav"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"sound")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("named", "there"),
+    [
+        ("train/a.wav", "train/a.wav"),
+        ("a.wav", "train/a.wav"),
+        ("down\\c.wav", "deep/down/c.wav"),
+        ("$data_root/test/b.wav", "test/b.wav"),
+        ("{data_root}/c.wav", "deep/down/c.wav"),
+        ("/home/bob/corpus/test/b.wav", "test/b.wav"),
+        (r"D:\corpus\train\b.wav", "train/b.wav"),
+        ("caf\u00e9.wav", "cafe\u0301.wav"),
+    ],
+)
+def test_a_sound_is_found_by_its_path_or_as_the_only_one_whose_path_ends_so(
+    corpus: Path, named: str, there: str
+) -> None:
+    path, size_bytes = Places([corpus], []).find(named)
+    assert path.samefile(corpus / there) and size_bytes == 5
+
+
+@pytest.mark.parametrize(
+    "named", ["b.wav", "valid/a.wav", "/home/bob/valid/a.wav", "../a.wav", ".", "gone.wav"]
+)
+def test_what_could_be_another_recording_is_not_taken(corpus: Path, named: str) -> None:
+    with pytest.raises(ManifestError, match=r"There is no audio file|is a folder"):
+        Places([corpus / "deep", corpus] if named == "." else [corpus], []).find(named)
+
+
+def test_nothing_outside_of_its_folder_is_found_for_a_visitor(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.wav").write_bytes(b"sound")
+    (corpus / "deep" / "link.wav").symlink_to(tmp_path / "secret.wav")
+    assert Places([corpus], []).find("link.wav")
+    for named in ("link.wav", "../secret.wav", str(tmp_path / "secret.wav")):
+        with pytest.raises(ManifestError, match="did not come with its list"):
+            Places([corpus], [corpus]).find(named)
+    assert Places([corpus], [corpus]).find("a.wav")[0] == corpus / "train" / "a.wav"
