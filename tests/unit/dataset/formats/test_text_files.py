@@ -93,7 +93,7 @@ def test_thchs_is_read_from_all_of_it_from_a_part_and_loose(
 
 
 def test_aishell_is_read_as_it_lies_from_the_folder_of_a_part(
-    sound: Sound, tmp_path: Path, settings: Settings
+    sound: Sound, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for part, speaker, number in (("train", "S0002", 122), ("train", "S0003", 1), ("test", "S0764", 121)):
         sound(f"wav/{part}/{speaker}/BAC009{speaker}W{number:04d}.wav")
@@ -107,6 +107,8 @@ def test_aishell_is_read_as_it_lies_from_the_folder_of_a_part(
     assert reasons(train) == [(2, "The row has no text.")]
     assert said(read_manifest(tmp_path / "wav", split="test")) == [("BAC009S0764W0121.wav", "甚至出现")]
     assert len(said(read_manifest(tmp_path))) == 2
+    monkeypatch.chdir(tmp_path)
+    assert said(read_manifest("wav/train")) == said(train)
     with pytest.raises(ManifestError, match="texts of AISHELL-1: name the folder of the recordings"):
         read_manifest(transcript)
     space = replace(settings, on_spaces=True)
