@@ -6,9 +6,11 @@ from typing import Any, TypeVar
 
 from studio.dataset import manifest, report
 from studio.evaluation import compare, other_languages
+from studio.evaluation.result import Evaluation
 from studio.settings import Settings
 from studio.training import preflight
 from studio.training.data import augmentation, replay, sources
+from studio.transcription.model_cache import ModelCache
 
 Read = TypeVar("Read")
 
@@ -25,9 +27,14 @@ def _here(read: Callable[..., Read], place: int) -> Callable[..., Read]:
 
 read_manifest = _here(manifest.read_manifest, 1)
 check_dataset = _here(report.check_dataset, 1)
-evaluate = _here(compare.evaluate, 3)
 clips_in_other_languages = _here(other_languages.clips_in_other_languages, 3)
 augmentation_of = _here(augmentation.Augmentation.of, 1)
 read_source = _here(sources.read_source, 1)
 passages = _here(replay.passages, 1)
 check_sources = _here(preflight.check_sources, 1)
+
+
+def evaluate(engines: ModelCache, models: list[str], data: str, **told: Any) -> Evaluation:
+    watched = {name: told.pop(name) for name in ("on_step", "on_progress", "should_stop") if name in told}
+    asked = compare.EvaluationRequest(models, data, **told)
+    return compare.evaluate(engines, asked, Settings.from_env(), **watched)

@@ -2,10 +2,9 @@
 memory and size stand side by side.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
@@ -13,10 +12,8 @@ from typing import Any
 import psutil
 
 from studio.dataset.audio import SAMPLING_RATE, read_audio
-from studio.dataset.example import Example
-from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError, StudioError, first_line
-from studio.evaluation.compare import clips_between, evaluate, language_of
+from studio.evaluation.compare import EvaluationRequest, evaluate, language_of
 from studio.evaluation.metrics import error_rates, metric_for, paired_bootstrap
 from studio.lazy_imports import transformers_library
 from studio.memory.measure import PeakMeter
@@ -30,7 +27,7 @@ from studio.runs.process import end_tree
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription.devices import CPU, ctranslate2_device
-from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
+from studio.transcription.engine import EngineChoice, OnStep, ShouldStop
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.loading import engine_of
 from studio.transcription.window_model import Search
@@ -42,23 +39,6 @@ _LONGEST = 30 * SAMPLING_RATE
 _LOOK_SECONDS = 0.5
 _Clip = tuple[str, int, float | None]
 """File, line of the manifest, and where it begins."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A model, and the clips that its forms hear."""
-
-    model: str
-    data: str
-    split: str = "test"
-    max_samples: int | None = None
-    seconds: tuple[float, float] = (0.0, math.inf)
-    """Clips that are shorter or longer are left out."""
-    options: TranscribeOptions = field(default_factory=lambda: TranscribeOptions(timestamps="none"))
-    normalizer: str = "none"
-    forms: tuple[str, ...] = ()
-    """Names of `Form.name`, or of programs; empty: all there are."""
-    local_files_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,32 +137,35 @@ def forms_of(services: Services, model: str) -> tuple[Form, ...]:
 
 def compare_forms(
     services: Services,
-    asked: Asked,
+    asked: EvaluationRequest,
+    names: Sequence[str] = (),
     *,
     on_step: OnStep | None = None,
     should_stop: ShouldStop | None = None,
 ) -> Forms:
-    """Each form hears the clips; what it cannot do here is its row's `problem`. Stopped, it tells of those
-    that were through. The result is kept in the card of a model that was made here.
+    """Each form of the one model hears the clips: those of these `names`, or of programs; without any, all
+    there are. What it cannot do here is its row's `problem`. Stopped, it tells of those that were through.
+    The result is kept in the card of a model that was made here.
 
     Raises:
         ConfigError: if a form or a normaliser is asked for that there is not.
         ManifestError: if the data cannot be read.
         ModelError, HubUnreachableError: if the model cannot be used.
     """
-    forms = _chosen(forms_of(services, asked.model), asked.forms)
+    (model,) = asked.models
+    forms = _chosen(forms_of(services, model), names)
     check_choice("normalizer", asked.normalizer, NORMALIZERS)
-    examples = _clips(services.settings, asked)
+    examples = asked.clips(asked.manifest(services.settings))
     clips = len(examples)
     spoken = asked.options.written_in(language_of(asked.options, examples[0]))
     metric = metric_for(spoken, [clip.text for clip in examples])
     tell = on_step or (lambda _doing, _share: None)
-    services.registry.local_path(asked.model, local_files_only=asked.local_files_only)
+    services.registry.local_path(model, local_files_only=asked.local_files_only)
     made = ""
     if any(form.program == FASTER_WHISPER for form in forms):
         before = {spec.id for spec in services.registry.all()}
         # Made now: what it takes to make one is not what it takes to play it.
-        export = services.exporter.ensure(asked.model, lambda doing, _share: tell(doing, 0.0))
+        export = services.exporter.ensure(model, lambda doing, _share: tell(doing, 0.0))
         made = "" if export.id in before else export.id
     services.engines.unload_all(0.0)
     heard: list[tuple[Form, _Heard | Message]] = []
@@ -203,7 +186,7 @@ def compare_forms(
             heard.append((form, found))
     result = replace(_compared(services, asked, heard, metric), made=made)
     if result.clips and not (should_stop and should_stop()):
-        spec = services.registry.get(asked.model)
+        spec = services.registry.get(model)
         if spec.path is not None and spec.path.parent == services.registry.models:
             # What was made is news of this comparison alone: the next time it was there before.
             services.registry.annotate(spec.id, {"forms": replace(result, made="").to_json()})
@@ -221,22 +204,14 @@ def _chosen(known: Sequence[Form], names: Sequence[str]) -> tuple[Form, ...]:
     return tuple(form for form in known if not names or {form.name, form.program} & set(names))
 
 
-def _clips(settings: Settings, asked: Asked) -> list[Example]:
-    read = read_manifest(
-        asked.data,
-        settings,
-        split=asked.split,
-        max_rows=asked.max_samples,
-        local_files_only=asked.local_files_only,
-    )
-    return clips_between(read, asked.seconds)
-
-
 # ---------------------------------------------------------------------- side by side
 
 
 def _compared(
-    services: Services, asked: Asked, heard: Sequence[tuple[Form, "_Heard | Message"]], metric: str
+    services: Services,
+    asked: EvaluationRequest,
+    heard: Sequence[tuple[Form, "_Heard | Message"]],
+    metric: str,
 ) -> Forms:
     through = [found for _form, found in heard if isinstance(found, _Heard)]
     places = [clip for clip in (through[0].texts if through else ()) if all(clip in f.texts for f in through)]
@@ -268,7 +243,7 @@ def _compared(
     is_told = why_none(len(places), wrong) is None
     safe = [row for row in rows if is_told and row.high is not None and row.high < MOST_LOST]
     best = min(safe, key=lambda row: row.real_time_factor or 0.0, default=None)
-    name = services.registry.get(asked.model).id
+    name = services.registry.get(asked.models[0]).id
     return Forms(name, metric, len(places), asked.normalizer, tuple(rows), best.name if best else "")
 
 
@@ -298,7 +273,7 @@ def _refusal(form: Form) -> Message | None:
 
 def _beside(
     settings: Settings,
-    asked: Asked,
+    asked: EvaluationRequest,
     form: Form,
     on_clip: Callable[[int], None],
     should_stop: ShouldStop | None,
@@ -326,7 +301,7 @@ def _beside(
         ours.close()
 
 
-def _work(settings: Settings, asked: Asked, form: Form, out: Connection) -> None:
+def _work(settings: Settings, asked: EvaluationRequest, form: Form, out: Connection) -> None:
     """In the process of a form."""
     services = Services.open(settings)
     try:
@@ -340,22 +315,13 @@ def _work(settings: Settings, asked: Asked, form: Form, out: Connection) -> None
         services.close()
 
 
-def _by_engine(services: Services, asked: Asked, form: Form, tell: Callable[[int], None]) -> _Heard:
+def _by_engine(
+    services: Services, asked: EvaluationRequest, form: Form, tell: Callable[[int], None]
+) -> _Heard:
     meter = PeakMeter(is_on_cpu=form.program == FASTER_WHISPER and ctranslate2_device(AUTO)[0] == CPU)
-    found = evaluate(
-        services.engines,
-        [form.model],
-        asked.data,
-        services.settings,
-        options=asked.options,
-        split=asked.split,
-        max_samples=asked.max_samples,
-        seconds=asked.seconds,
-        local_files_only=asked.local_files_only,
-        choice=EngineChoice(form.program, form.precision),
-        scores=False,
-        on_progress=lambda done, _total: tell(done),
-    )
+    choice = EngineChoice(form.program, form.precision)
+    heard = replace(asked, models=[form.model], choice=choice, scores=False)
+    found = evaluate(services.engines, heard, services.settings, on_progress=lambda done, _total: tell(done))
     peak = meter.read()
     texts = {
         (row.audio_path, row.line, row.start_seconds): (row.reference, row.hypothesis)
@@ -364,7 +330,9 @@ def _by_engine(services: Services, asked: Asked, form: Form, tell: Callable[[int
     return _Heard(texts, found.models[0].real_time_factor, peak.device_bytes or peak.figure or None)
 
 
-def _by_its_program(services: Services, asked: Asked, form: Form, tell: Callable[[int], None]) -> _Heard:
+def _by_its_program(
+    services: Services, asked: EvaluationRequest, form: Form, tell: Callable[[int], None]
+) -> _Heard:
     """As the proof of its export was made: each clip alone, greedily."""
     registry, exported = services.registry, FORMATS[form.program]
     spec = registry.get(form.model)
@@ -374,7 +342,7 @@ def _by_its_program(services: Services, asked: Asked, form: Form, tell: Callable
     folder = registry.local_path(spec.base_model or "")
     tokenizer = transformers_library().WhisperTokenizer.from_pretrained(folder, local_files_only=True)
     with exported.reopened(spec.path) as played:
-        for place, clip in enumerate(_clips(services.settings, asked), 1):
+        for place, clip in enumerate(asked.clips(asked.manifest(services.settings)), 1):
             try:
                 samples = read_audio(clip.audio_path, clip.start_seconds, clip.end_seconds)
             except DataError:  # which the engines leave out, too

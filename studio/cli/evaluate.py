@@ -4,6 +4,7 @@ import argparse
 import math
 import os
 from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,8 @@ from studio.cli.other_scripts import EVALUATION
 from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, options_among, seconds
 from studio.dataset.example import RowProblem
-from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError
-from studio.evaluation.compare import KEPT, evaluate, with_normalizer
+from studio.evaluation.compare import KEPT, PLAIN, EvaluationRequest, evaluate, with_normalizer
 from studio.evaluation.corrections import Corrections, clip_of, is_of_the_hub, read_corrections, save_list
 from studio.evaluation.explorer import Explorer
 from studio.evaluation.metrics import in_order
@@ -144,7 +144,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if given.reference and not given.audio_path:
         raise ConfigError("--reference is what is said in one recording: name that with --audio_path.")
     if given.forms:
-        return compare(given, named, settings, _normalizer(given, named))
+        return compare(given, named, settings, replace(_asked(given), normalizer=_normalizer(given, named)))
     if given.audio_path:
         return _one_recording(given, named, models, choice, settings)
     if not given.data or not models:
@@ -154,29 +154,37 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         corrections = _corrections(given, services.settings) if given.corrections else {}
         _require_models(services, given, models)
         say_shared(services.engines)
-        evaluation = evaluate(
-            services.engines,
-            models,
-            given.data,
-            services.settings,
-            options=TranscribeOptions(
-                language=given.language, task=given.task, timestamps="none", num_beams=given.num_beams
-            ),
+        asked = replace(
+            _asked(given),
             normalizer=_normalizer(given, named),
-            seconds=(given.min_audio_len, given.max_audio_len),
-            local_files_only=given.local_files_only,
-            split=given.split,
-            max_samples=given.max_samples,
             choice=choice,
             kept=_kept(services.settings),
             corrections=corrections,
             non_speech=given.non_speech,
+        )
+        evaluation = evaluate(
+            services.engines,
+            asked,
+            services.settings,
             on_step=on_step(line),
             on_progress=lambda done, total: line.update(f"transcribed {done} of {counted(total, 'clip')}"),
         )
     if evaluation.taken_up:
         say(str(evaluation.taken_up))
     return _answer(given, named, evaluation, corrections)
+
+
+def _asked(given: argparse.Namespace) -> EvaluationRequest:
+    """The models and the clips, for an evaluation as for a comparison of forms."""
+    return EvaluationRequest(
+        names(given.models),
+        given.data,
+        replace(PLAIN, language=given.language, task=given.task, num_beams=given.num_beams),
+        split=given.split,
+        max_samples=given.max_samples,
+        seconds=(given.min_audio_len, given.max_audio_len),
+        local_files_only=given.local_files_only,
+    )
 
 
 def _require_models(services: Services, given: argparse.Namespace, models: Sequence[str]) -> None:
@@ -249,13 +257,8 @@ def _corrections(given: argparse.Namespace, settings: Settings) -> Corrections:
     """The corrected references, in their new list if one is asked for: all of the old one, of the Hub's what
     is evaluated.
     """
-    manifest = read_manifest(
-        given.data,
-        settings,
-        split=given.split,
-        max_rows=given.max_samples if is_of_the_hub(given.data) else None,
-        local_files_only=given.local_files_only,
-    )
+    most = given.max_samples if is_of_the_hub(given.data) else None
+    manifest = replace(_asked(given), max_samples=most).manifest(settings)
     found = read_corrections(given.corrections, manifest)
     say(f"{len(found)} of {len(manifest.examples)} references are corrected.")
     if given.save_corrected:

@@ -3,26 +3,26 @@
 import argparse
 from collections.abc import Set
 
-from studio.actions.forms import Asked, compare_forms
+from studio.actions.forms import compare_forms
 from studio.cli.clips import refuse_clip_options
 from studio.cli.decoding import choice_of
 from studio.cli.export import on_step
 from studio.cli.models import forms_text
 from studio.cli.output import ProgressLine, give, say
 from studio.errors import ConfigError
+from studio.evaluation.compare import EvaluationRequest
 from studio.files import write_json
 from studio.services import Services
 from studio.settings import Settings
-from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice
 from studio.units import names
 
 SCHEMA_VERSION = 1
 
 
-def compare(given: argparse.Namespace, named: Set[str], settings: Settings, normalizer: str) -> int:
+def compare(given: argparse.Namespace, named: Set[str], settings: Settings, asked: EvaluationRequest) -> int:
     """What `evaluate` was given, with `--forms`; the options are `named`."""
-    models = names(given.models)
-    if len(models) != 1 or not given.data or given.audio_path:
+    if len(asked.models) != 1 or not given.data or given.audio_path:
         raise ConfigError("--forms compares the forms of one model on a test set: give --model and --data.")
     if (given.output_file and given.output_file.suffix.lower() in (".csv", ".html")) or given.errors:
         raise ConfigError("--forms writes JSON and prints its table: leave out --errors, .csv and .html.")
@@ -33,21 +33,9 @@ def compare(given: argparse.Namespace, named: Set[str], settings: Settings, norm
     refuse_clip_options(named, "--forms")
     if choice_of(given) != EngineChoice():
         raise ConfigError("--forms plays each form by its own engine: name those that you want in --forms.")
-    asked = Asked(
-        models[0],
-        given.data,
-        given.split,
-        given.max_samples,
-        (given.min_audio_len, given.max_audio_len),
-        TranscribeOptions(
-            language=given.language, task=given.task, timestamps="none", num_beams=given.num_beams
-        ),
-        normalizer,
-        () if given.forms == "all" else tuple(names(given.forms)),
-        given.local_files_only,
-    )
+    wanted = [] if given.forms == "all" else names(given.forms)
     with Services.open(settings) as services, ProgressLine() as line:
-        found = compare_forms(services, asked, on_step=on_step(line))
+        found = compare_forms(services, asked, wanted, on_step=on_step(line))
     if found.what_stays:
         say(str(found.what_stays))
     told = {"schema_version": SCHEMA_VERSION, **found.to_json()}

@@ -44,6 +44,8 @@ BATCH_SIZE = 8
 KEPT = "evaluations"
 """Folder of the cache with what models wrote."""
 COMPARED_METRICS = ("wer", "cer")
+PLAIN, ANY_ENGINE = TranscribeOptions(timestamps="none"), EngineChoice()
+"""How models are compared unless told otherwise."""
 _LONGEST_IN_A_BATCH = 30 * SAMPLING_RATE
 _SILENCE = 1e-10
 """Power of what counts as no sound at all: 100 decibels below full scale."""
@@ -124,23 +126,71 @@ class _TestSet:
         return samples
 
 
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """Which models hear which clips, and how."""
+
+    models: Sequence[str]
+    data: str
+    options: TranscribeOptions = PLAIN
+    """With the language `auto` the list's is taken where it has one."""
+    normalizer: str = "none"
+    split: str = "test"
+    max_samples: int | None = None
+    seconds: tuple[float, float] = (0.0, math.inf)
+    """Clips that are shorter or longer are left out."""
+    local_files_only: bool = False
+    choice: EngineChoice = ANY_ENGINE
+    kept: Path | None = None
+    """Folder with what was written until an evaluation was stopped or killed: the next one of the same
+    models, clips and options goes on there. Of one that came to its end, an evaluation of the same clips with
+    other references, as after `corrections` or of the list that was saved with them, hears nothing again."""
+    corrections: Corrections = field(default_factory=dict)
+    non_speech: bool = False
+    """Whether each model is also measured on what it writes where nobody speaks."""
+    scores: bool = True
+    """Without, there are only texts and speeds."""
+
+    def manifest(self, settings: Settings) -> Manifest:
+        """The list of the clips, of whatever length.
+
+        Raises:
+            ManifestError, HubUnreachableError: if the data cannot be read.
+        """
+        return read_manifest(
+            self.data,
+            settings,
+            split=self.split,
+            max_rows=self.max_samples,
+            local_files_only=self.local_files_only,
+        )
+
+    def clips(self, manifest: Manifest) -> list[Example]:
+        """Those of the length that is asked for.
+
+        Raises:
+            ManifestError: if there are none.
+        """
+        shortest, longest = self.seconds
+        clips = [clip for clip in manifest.examples if shortest <= (clip.duration_seconds or 0.0) <= longest]
+        if not clips:
+            raise ManifestError(
+                "{source} has {count} clips, and none is between {low:g} and {high:g} seconds long."
+                if longest < math.inf
+                else "{source} has {count} clips, and none lasts {low:g} seconds or more.",
+                count=len(manifest.examples),
+                source=manifest.source,
+                low=shortest,
+                high=longest,
+            )
+        return clips
+
+
 def evaluate(
     engines: ModelCache,
-    model_ids: Sequence[str],
-    source: str,
+    asked: EvaluationRequest,
     settings: Settings,
     *,
-    options: TranscribeOptions,
-    normalizer: str = "none",
-    split: str = "test",
-    max_samples: int | None = None,
-    seconds: tuple[float, float] = (0.0, math.inf),
-    local_files_only: bool = False,
-    choice: EngineChoice | None = None,
-    kept: Path | None = None,
-    corrections: Corrections | None = None,
-    non_speech: bool = False,
-    scores: bool = True,
     on_step: OnStep | None = None,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
@@ -148,53 +198,44 @@ def evaluate(
     """Transcribes a test set with each model in turn and compares each with the first.
 
     Clips are decoded in batches, without times and without judging whether anybody speaks, as in the
-    evaluation of a training run. Clips that are shorter or longer than `seconds` say are left out. With the
-    language `auto` the manifest's is taken where it has one. If `should_stop` says so, the rates are over the
-    clips that all models that were reached have done.
-
-    The folder `kept` has what was written until an evaluation was stopped or killed: the next one of the same
-    models, clips and options goes on there. Of one that came to its end, an evaluation of the same clips with
-    other references, as after `corrections` or of the list that was saved with them, hears nothing again.
-
-    With `non_speech`, each model is also measured on what it writes where nobody speaks. Without `scores`,
-    there are only texts and speeds.
+    evaluation of a training run. If `should_stop` says so, the rates are over the clips that all models that
+    were reached have done.
 
     Raises:
         ConfigError: if no model is given, or one twice, or a model lacks the language, or there is no such
-            normaliser, or the engine of `choice` does not play a model.
+            normaliser, or the engine that is chosen does not play a model.
         ManifestError: if the data cannot be read, or not one of the clips can be used.
         ModelError, HubUnreachableError: if a model cannot be loaded.
     """
-    require_each_once(model_ids)
-    check_choice("normalizer", normalizer, NORMALIZERS)
-    manifest = read_manifest(
-        source, settings, split=split, max_rows=max_samples, local_files_only=local_files_only
-    )
-    read, told = clips_between(manifest, seconds), corrections or {}
-    read = [replace(clip, text=told.get(clip_of(clip), clip.text)) for clip in read]
+    options, choice, kept = asked.options, asked.choice, asked.kept
+    require_each_once(asked.models)
+    check_choice("normalizer", asked.normalizer, NORMALIZERS)
+    manifest = asked.manifest(settings)
+    told = asked.corrections
+    read = [replace(clip, text=told.get(clip_of(clip), clip.text)) for clip in asked.clips(manifest)]
     clips, languages, unknown = _spoken(read, options)
     if not clips:
-        raise _none_usable(str(source), unknown[0])
-    for model_id in model_ids:  # each of them before the first, which may take hours
-        _require_languages(engines.look_up(model_id, choice), options.task, languages, clips, str(source))
+        raise _none_usable(asked.data, unknown[0])
+    for model_id in asked.models:  # each of them before the first, which may take hours
+        _require_languages(engines.look_up(model_id, choice), options.task, languages, clips, asked.data)
     problems = {-number: problem for number, problem in enumerate((*manifest.problems, *unknown), 1)}
-    tests = _TestSet(str(source), clips, {}, {}, problems, engines.longest_seconds)
+    tests = _TestSet(asked.data, clips, {}, {}, problems, engines.longest_seconds)
     heard: list[_Heard] = []
-    total = len(tests.examples) * len(model_ids)
+    total = len(tests.examples) * len(asked.models)
     through: list[tuple[KeptTexts, str]] = []
     before = 0
     sounds = _sounds_of(clips) if kept else ""
-    asked = f"{tests.source} {Manifest(tests.source, '', clips, ()).hash}" if kept else ""
-    for model_id in model_ids:
+    mark = f"{tests.source} {Manifest(tests.source, '', clips, ()).hash}" if kept else ""
+    for model_id in asked.models:
         if should_stop and should_stop():
             break
-        way = (engines.state_of(model_id), choice or EngineChoice(), options, sounds) if kept else ()
-        keeping = KeptTexts(kept, asked, *way) if kept else None
+        way = (engines.state_of(model_id), choice, options, sounds) if kept else ()
+        keeping = KeptTexts(kept, mark, *way) if kept else None
         found = keeping.read() if keeping else KeptSoFar()
         heard.append(_Heard(found.model))
         _take_up(found, tests, heard[-1])
         before += len(found.clips)
-        if not found.model or len(found.clips) < len(clips) or non_speech:
+        if not found.model or len(found.clips) < len(clips) or asked.non_speech:
             with engines.lease(model_id, choice, on_step) as engine:
                 heard[-1].model = engine.model_id
 
@@ -204,37 +245,17 @@ def evaluate(
                         on_progress(before + done, total)
 
                 _hear_all(engine, tests, options, heard[-1], report, should_stop, keeping)
-                if non_speech:
+                if asked.non_speech:
                     texts = hear_non_speech(engine, language_of(options, clips[0]), should_stop)
                     heard[-1].non_speech = figure_of(texts) if texts else None
         through += [(keeping, heard[-1].model)] if keeping else []
-    unscored = _evaluation(tests, heard, normalizer)
-    evaluation = replace(_scored(unscored) if scores else unscored, heard_before=before, task=options.task)
+    unscored = _evaluation(tests, heard, asked.normalizer)
+    scored = _scored(unscored) if asked.scores else unscored
+    evaluation = replace(scored, heard_before=before, task=options.task)
     if not (should_stop and should_stop()):
         for keeping, name in through:
             keeping.close(name)
     return evaluation
-
-
-def clips_between(manifest: Manifest, seconds: tuple[float, float]) -> list[Example]:
-    """The clips of that length.
-
-    Raises:
-        ManifestError: if there are none.
-    """
-    shortest, longest = seconds
-    clips = [clip for clip in manifest.examples if shortest <= (clip.duration_seconds or 0.0) <= longest]
-    if not clips:
-        raise ManifestError(
-            "{source} has {count} clips, and none is between {low:g} and {high:g} seconds long."
-            if longest < math.inf
-            else "{source} has {count} clips, and none lasts {low:g} seconds or more.",
-            count=len(manifest.examples),
-            source=manifest.source,
-            low=shortest,
-            high=longest,
-        )
-    return clips
 
 
 def _spoken(

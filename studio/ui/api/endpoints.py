@@ -6,6 +6,7 @@ Each function asks what a tab asks; `gradio_client` and plain HTTP see them as `
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gradio as gr
@@ -19,7 +20,7 @@ from studio.actions.presets import preset_answers, preset_row
 from studio.actions.start_run import start_run
 from studio.doctor.examine import examine_for_visitors
 from studio.errors import ConfigError
-from studio.evaluation.compare import evaluate
+from studio.evaluation.compare import PLAIN, EvaluationRequest, evaluate
 from studio.memory.myths import claims
 from studio.memory.plan import LABEL_LENGTH
 from studio.options.arguments import config_and_notes, config_from_dict
@@ -31,7 +32,7 @@ from studio.runs.manager import MOST_LISTED
 from studio.services import Services
 from studio.serving.work import in_own_thread
 from studio.training.probe.question import ProbeQuestion
-from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice
 from studio.ui.api.arguments import asks, checked, endpoints_of
 from studio.ui.api.json_values import SCHEMA_VERSION, model_row, notes_on, plain, run_row
 from studio.ui.api.mcp import documented
@@ -232,19 +233,16 @@ class Endpoints:
         `non_speech`, each model is also measured on what it writes where nobody speaks.
         """
         require_own_data(self._services.settings, test_data)
-        options = TranscribeOptions(language=language, task=task, timestamps="none", num_beams=num_beams)
-        notes = notes_on(self._services, names(models), options)
-        found = in_own_thread(
-            lambda: evaluate(
-                self._services.engines,
-                names(models),
-                test_data,
-                self._services.settings,
-                options=options,
-                normalizer=normalizer,
-                max_samples=most_rows(self._services.settings, max_samples),
-                choice=EngineChoice(engine, precision),
-                non_speech=non_speech,
-            )
+        services, settings = self._services, self._services.settings
+        asked = EvaluationRequest(
+            names(models),
+            test_data,
+            replace(PLAIN, language=language, task=task, num_beams=num_beams),
+            normalizer,
+            max_samples=most_rows(settings, max_samples),
+            choice=EngineChoice(engine, precision),
+            non_speech=non_speech,
         )
+        notes = notes_on(services, asked.models, asked.options)
+        found = in_own_thread(lambda: evaluate(services.engines, asked, settings))
         return {**plain(found.to_json()), "notes": notes}

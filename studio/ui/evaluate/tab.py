@@ -13,7 +13,7 @@ from gradio.blocks import Block
 
 from studio.dataset.manifest import read_manifest
 from studio.errors import ConfigError, DataError
-from studio.evaluation.compare import KEPT, evaluate, with_references
+from studio.evaluation.compare import KEPT, PLAIN, EvaluationRequest, evaluate, with_references
 from studio.evaluation.corrections import (
     Corrections,
     KeptCorrections,
@@ -45,7 +45,7 @@ from studio.reports.pieces import folded, note, progress_bar
 from studio.runs.confinement import most_rows, require_own_data
 from studio.serving.waiting import Line
 from studio.settings import Settings
-from studio.transcription.engine import EngineChoice, TranscribeOptions
+from studio.transcription.engine import EngineChoice
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, said, tr
 from studio.ui.evaluate.explorer import ExplorerView, Seen, build_explorer, remembered, shown
@@ -243,7 +243,16 @@ def _evaluation(
     models = values["models"] or []
     if not models:
         raise ConfigError("No model is chosen: choose one, or two to compare them.")
-    max_samples = clips_at_most(values["max_samples"])
+    asked = EvaluationRequest(
+        models,
+        values["data"],
+        replace(PLAIN, language=values["language"]),
+        values["normalizer"],
+        max_samples=most_rows(settings, clips_at_most(values["max_samples"])),
+        choice=EngineChoice(values["engine"], values["precision"]),
+        kept=settings.cache / KEPT if _keeps(settings) else None,
+        non_speech=bool(values["non_speech"]),
+    )
     pace: list[Pace] = []
 
     def show(step: tuple[int, int]) -> list[Any]:
@@ -258,15 +267,8 @@ def _evaluation(
         work=lambda report, should_stop: _looked_into(
             evaluate(
                 engines,
-                models,
-                values["data"],
+                asked,
                 settings,
-                options=TranscribeOptions(language=values["language"], timestamps="none"),
-                normalizer=values["normalizer"],
-                max_samples=most_rows(settings, max_samples),
-                choice=EngineChoice(values["engine"], values["precision"]),
-                non_speech=bool(values["non_speech"]),
-                kept=settings.cache / KEPT if _keeps(settings) else None,
                 on_step=tells_steps(report),
                 on_progress=lambda *step: report(step),
                 should_stop=should_stop,

@@ -1,12 +1,14 @@
 """The Models tab's answer to which form to deploy: all of them on the user's own clips."""
 
+from dataclasses import replace
 from typing import Any
 
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.actions.forms import Asked, Forms, compare_forms
+from studio.actions.forms import Forms, compare_forms
 from studio.errors import ConfigError
+from studio.evaluation.compare import PLAIN, EvaluationRequest
 from studio.options.choices import NORMALIZERS
 from studio.registry.spec import ModelSpec
 from studio.reports.forms_views import forms_table
@@ -15,7 +17,6 @@ from studio.reports.pieces import note, progress_bar
 from studio.runs.confinement import require_own_data
 from studio.services import Services
 from studio.serving.waiting import Line
-from studio.transcription.engine import TranscribeOptions
 from studio.translation import N_, said, tr
 from studio.ui.models.section import Section
 from studio.ui.shared.access import require_own_models
@@ -61,11 +62,11 @@ def build_forms(choice: Block, services: Services) -> Section:
         require_own_data(own, values["data"] or "")
         if not model:
             raise ConfigError("No model is chosen: choose one, or two to compare them.")
-        asked = Asked(
-            model,
+        asked = EvaluationRequest(
+            [model],
             values["data"] or "",
             max_samples=clips_at_most(values["max_samples"]) or None,
-            options=TranscribeOptions(language=values["language"], timestamps="none"),
+            options=replace(PLAIN, language=values["language"]),
             normalizer=values["normalizer"],
         )
         return _comparison(services, asked, request_locale(request))
@@ -78,7 +79,7 @@ def build_forms(choice: Block, services: Services) -> Section:
     )
 
 
-def _comparison(services: Services, asked: Asked, locale: str) -> Task[Any, Forms]:
+def _comparison(services: Services, asked: EvaluationRequest, locale: str) -> Task[Any, Forms]:
     def finish(found: Forms, was_stopped: bool) -> list[Any]:
         """The table, and that it is not whole if it was cancelled."""
         some = N_("Cancelled: these are the forms measured so far.")

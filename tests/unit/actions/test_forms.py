@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from studio.actions.forms import Asked, compare_forms, forms_of
+from studio.actions.forms import compare_forms, forms_of
 from studio.cli.models import forms_text
 from studio.errors import ConfigError
+from studio.evaluation.compare import EvaluationRequest
 from studio.files import write_json
 from studio.lazy_imports import transformers_library
 from studio.options.choices import ENGINES
@@ -22,7 +23,7 @@ from studio.transcription.engine import TranscribeOptions
 from tests.micro import make_tones
 
 HOMES = Path(__file__).parents[2] / "golden" / "homes"
-MINE = Asked("mine", "demo", max_samples=5, options=TranscribeOptions(language="en", timestamps="none"))
+MINE = EvaluationRequest(["mine"], "demo", TranscribeOptions(language="en", timestamps="none"), max_samples=5)
 
 
 @pytest.fixture
@@ -43,9 +44,9 @@ def test_forms_hear_the_same_clips_and_what_one_cannot_do_is_its_row(
         (tmp_path / f"{library}.py").write_text("raise ImportError('seconds to load, for nothing')", "ascii")
     monkeypatch.syspath_prepend(tmp_path)  # which the process of a form has, too
     told: list[tuple[str, float]] = []
-    asked = replace(MINE, data=str(known_clips), forms=("faster-whisper:int8", "faster-whisper:int8_float16"))
+    asked = replace(MINE, data=str(known_clips)), ("faster-whisper:int8", "faster-whisper:int8_float16")
     found = compare_forms(
-        services, asked, on_step=lambda doing, share: told.append((str(doing), share))
+        services, *asked, on_step=lambda doing, share: told.append((str(doing), share))
     ).to_json()
     first, other = found["rows"]
     assert (found["clips"], found["recommended"]) == (5, "faster-whisper:int8")
@@ -73,15 +74,15 @@ def test_the_export_that_a_comparison_makes_is_named_and_not_kept_in_the_card(se
     (home,) = HOMES.iterdir()
     shutil.rmtree(services.registry.models / "mine")
     shutil.copytree(home / "models" / "finished", services.registry.models / "finished")
-    asked = replace(MINE, model="finished", max_samples=1, forms=("faster-whisper:int8",))
-    found = compare_forms(services, asked)
+    asked = replace(MINE, models=["finished"], max_samples=1)
+    found = compare_forms(services, asked, ["faster-whisper:int8"])
     assert services.registry.get(found.made).path == services.registry.models / found.made
     assert f"{found.made} was made for faster-whisper and stays" in str(found.what_stays)
     assert services.registry.get("finished").card["forms"]["made"] == ""
 
 
 def test_who_cancels_before_the_first_form_has_no_figures_and_keeps_none(services: Services) -> None:
-    found = compare_forms(services, replace(MINE, forms=("faster-whisper",)), should_stop=lambda: True)
+    found = compare_forms(services, MINE, ["faster-whisper"], should_stop=lambda: True)
     assert (found.rows, found.clips, found.recommended) == ((), 0, "")
     assert "forms" not in services.registry.get("mine").card
     assert forms_table(found.to_json(), "en") is None
@@ -89,13 +90,13 @@ def test_who_cancels_before_the_first_form_has_no_figures_and_keeps_none(service
 
 def test_what_is_no_form_of_the_model_is_answered_with_those_there_are(services: Services) -> None:
     with pytest.raises(ConfigError, match=r"no form 'onnx' of this model: choose one of faster-whisper"):
-        compare_forms(services, replace(MINE, forms=("onnx",)))
+        compare_forms(services, MINE, ["onnx"])
     folder = services.registry.models / "foreign"
     folder.mkdir()
     (folder / "a.bin").write_bytes(b"1")
     write_json(folder / "model.json", {"kind": "foreign", "format": "ggml", "weights": "a.bin"})
     with pytest.raises(ConfigError, match=r"foreign is for another program \(ggml\)"):
-        compare_forms(services, replace(MINE, model="foreign"))
+        compare_forms(services, replace(MINE, models=["foreign"]))
 
 
 @pytest.mark.parametrize(
@@ -130,5 +131,5 @@ def test_forms_are_judged_by_what_their_clips_are_written_in(
     """A list that names no language, or one whose speech is translated."""
     data = str(make_tones(tmp_path, count=1, text=text, language="zh" if task == "translate" else None))
     options = TranscribeOptions(task=task, timestamps="none")
-    found = compare_forms(services, Asked("mine", data, options=options), should_stop=lambda: True)
+    found = compare_forms(services, EvaluationRequest(["mine"], data, options), should_stop=lambda: True)
     assert found.metric == metric

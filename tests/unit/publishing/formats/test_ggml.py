@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from studio.actions.forms import Asked, compare_forms
+from studio.actions.forms import compare_forms
 from studio.dataset.audio import read_audio
 from studio.errors import ConfigError, ModelBrokenError
+from studio.evaluation.compare import EvaluationRequest
 from studio.evaluation.metrics import error_rates
 from studio.options.training import TrainingConfig
 from studio.publishing.card import model_card
@@ -161,10 +162,12 @@ def test_whisper_cpp_s_figures_stand_among_those_of_the_model_s_forms(
     registry, made = exported
     told: list[tuple[str, float]] = []
     options = TranscribeOptions(language="en", timestamps="none")
-    asked = Asked(str(whisper_tiny), "demo:test", max_samples=2, options=options, forms=("ggml",))
+    asked = EvaluationRequest([str(whisper_tiny)], "demo:test", options, max_samples=2)
     services = Services.open(replace(settings, home=registry.models.parent), device="cpu")
     try:
-        found = compare_forms(services, asked, on_step=lambda doing, share: told.append((str(doing), share)))
+        found = compare_forms(
+            services, asked, ["ggml"], on_step=lambda doing, share: told.append((str(doing), share))
+        )
     finally:
         services.close()
     (row,) = found.rows
