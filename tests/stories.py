@@ -48,6 +48,7 @@ STORIES = {
     "studio/lazy_imports": "app/test_command_line unit/test_lazy_imports",
     "studio/chinese": "unit/test_chinese unit/transcription/test_chinese_script",
     "studio/patience": "unit/test_patience",
+    "studio/watching": "unit/ui/shared/test_tasks browser/test_transcribe",
     "studio/process_exit": "app/test_command_line faults/test_workers",
     "studio/memory": "app/test_command_line app/test_page browser/test_memory browser/test_measured "
     "golden/test_memory golden/test_commands",

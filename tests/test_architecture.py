@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("messages",),
     ("errors",),
     ("translation",),
-    ("units", "lazy_imports", "process_exit", "patience", "chinese"),
+    ("units", "lazy_imports", "process_exit", "patience", "chinese", "watching"),
     ("files",),
     ("settings",),
     ("room",),

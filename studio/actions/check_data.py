@@ -25,6 +25,7 @@ from studio.training.data.clips import clip_maker
 from studio.training.data.sources import require_teachable
 from studio.transcription.languages import resolve_language
 from studio.transcription.special_tokens import SpecialTokens
+from studio.watching import ShouldStop, never, untold
 
 _READ_FOR_EXAMPLES = 2000
 LISTENING, TRANSCRIBING = "listening", "transcribing"
@@ -80,8 +81,8 @@ def check(
     services: Services,
     *,
     quarantine: Path | None = None,
-    on_progress: OnProgress | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    on_progress: OnProgress = untold,
+    should_stop: ShouldStop = never,
 ) -> CheckAnswer:
     """Checks the rows, and has the base model transcribe some of the clips if it is asked to.
 
@@ -105,7 +106,7 @@ def check(
         test_source=question.test_data or None,
         min_audio_len=question.min_audio_len,
         max_audio_len=question.max_audio_len,
-        on_progress=partial(on_progress, LISTENING) if on_progress else None,
+        on_progress=partial(on_progress, LISTENING),
         should_stop=should_stop,
         **common,
     )
@@ -124,8 +125,8 @@ def _heard(
     question: CheckQuestion,
     services: Services,
     examples: Sequence[Example],
-    on_progress: OnProgress | None,
-    should_stop: Callable[[], bool] | None,
+    on_progress: OnProgress,
+    should_stop: ShouldStop,
 ) -> list[HeardLabel]:
     """What the base model hears in the clips that are asked for."""
     return hear_labels(
@@ -134,7 +135,7 @@ def _heard(
         examples,
         sample=question.transcribe if question.transcribe > 0 else None,
         language=question.language,
-        on_progress=partial(on_progress, TRANSCRIBING) if on_progress else None,
+        on_progress=partial(on_progress, TRANSCRIBING),
         should_stop=should_stop,
     )
 

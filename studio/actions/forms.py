@@ -27,10 +27,11 @@ from studio.runs.process import end_tree
 from studio.services import Services
 from studio.settings import Settings
 from studio.transcription.devices import CPU, ctranslate2_device
-from studio.transcription.engine import EngineChoice, OnStep, ShouldStop
+from studio.transcription.engine import EngineChoice
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.loading import engine_of
 from studio.transcription.window_model import Search
+from studio.watching import OnStep, ShouldStop, never, untold
 from studio.whisper.constants import WINDOW_TOKENS
 
 MOST_LOST = 0.01
@@ -140,8 +141,8 @@ def compare_forms(
     asked: EvaluationRequest,
     names: Sequence[str] = (),
     *,
-    on_step: OnStep | None = None,
-    should_stop: ShouldStop | None = None,
+    on_step: OnStep = untold,
+    should_stop: ShouldStop = never,
 ) -> Forms:
     """Each form of the one model hears the clips: those of these `names`, or of programs; without any, all
     there are. What it cannot do here is its row's `problem`. Stopped, it tells of those that were through.
@@ -159,24 +160,23 @@ def compare_forms(
     clips = len(examples)
     spoken = asked.options.written_in(language_of(asked.options, examples[0]))
     metric = metric_for(spoken, [clip.text for clip in examples])
-    tell = on_step or (lambda _doing, _share: None)
     services.registry.local_path(model, local_files_only=asked.local_files_only)
     made = ""
     if any(form.program == FASTER_WHISPER for form in forms):
         before = {spec.id for spec in services.registry.all()}
         # Made now: what it takes to make one is not what it takes to play it.
-        export = services.exporter.ensure(model, lambda doing, _share: tell(doing, 0.0))
+        export = services.exporter.ensure(model, lambda doing, _share: on_step(doing, 0.0))
         made = "" if export.id in before else export.id
     services.engines.unload_all(0.0)
     heard: list[tuple[Form, _Heard | Message]] = []
     for number, form in enumerate(forms):
-        if should_stop and should_stop():
+        if should_stop():
             break
 
         def on_clip(done: int, number: int = number, form: Form = form) -> None:
             """Tells how far all the forms are."""
             share = (number + done / max(1, clips)) / len(forms)
-            tell(
+            on_step(
                 Message("{form}: transcribing {clips} clips …", form=form.name, clips=clips), min(1.0, share)
             )
 
@@ -185,7 +185,7 @@ def compare_forms(
         if found is not None:
             heard.append((form, found))
     result = replace(_compared(services, asked, heard, metric), made=made)
-    if result.clips and not (should_stop and should_stop()):
+    if result.clips and not should_stop():
         spec = services.registry.get(model)
         if spec.path is not None and spec.path.parent == services.registry.models:
             # What was made is news of this comparison alone: the next time it was there before.
@@ -276,7 +276,7 @@ def _beside(
     asked: EvaluationRequest,
     form: Form,
     on_clip: Callable[[int], None],
-    should_stop: ShouldStop | None,
+    should_stop: ShouldStop,
 ) -> "_Heard | Message | None":
     """What a form heard, or why it could not; None if it was stopped. The process ends in any case."""
     context = get_context("spawn")
@@ -285,7 +285,7 @@ def _beside(
     process.start()
     theirs.close()
     try:
-        while not (should_stop and should_stop()):
+        while not should_stop():
             if not ours.poll(_LOOK_SECONDS):
                 continue
             told = ours.recv()

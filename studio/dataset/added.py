@@ -37,6 +37,7 @@ from studio.messages import Message
 from studio.options.sources import LIST_ENDINGS, checked_name
 from studio.settings import Settings
 from studio.units import MIB, format_bytes
+from studio.watching import ShouldStop, never, untold
 
 SCHEMA_VERSION = 1
 MOST_FILES = 200_000
@@ -132,8 +133,8 @@ def add_data(
     most_bytes: float = math.inf,
     most_files: int = MOST_FILES,
     require_room: Callable[[int], None] = lambda size_bytes: None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
-    should_stop: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[int, int], None] = untold,
+    should_stop: ShouldStop = never,
 ) -> Added | None:
     """Unpacks the zips among `files` and copies the others into a new folder beside the data sets that were
     added before; None if stopped.
@@ -330,7 +331,7 @@ def _numbered(root: Path, name: str, number: int) -> Path:
 
 
 @contextmanager
-def _turn(root: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
+def _turn(root: Path, should_stop: ShouldStop) -> Iterator[None]:
     """One after the other: then what lies aside is nobody else's."""
     lock = FileLock(root / _LOCK)
     with storage_errors(root):
@@ -364,7 +365,7 @@ def _write_all(
     folder: Path,
     total: int,
     on_progress: Callable[[int, int], None],
-    should_stop: Callable[[], bool],
+    should_stop: ShouldStop,
 ) -> int:
     """Writes all files; how many bytes they have. No more is written than they said before."""
     done = 0

@@ -20,6 +20,7 @@ from studio.dataset.shared import Shared, shared_clips
 from studio.dataset.usable import hear
 from studio.files import write_text
 from studio.settings import Settings
+from studio.watching import ShouldStop, never, untold
 
 SCHEMA_VERSION = 1
 WARNINGS = frozenset(
@@ -109,8 +110,8 @@ def check_dataset(
     min_audio_len: float = 0.2,
     max_audio_len: float = 30.0,
     quarantine: Path | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    on_progress: Callable[[int, int], None] = untold,
+    should_stop: ShouldStop = never,
     split: str = "train",
     counts_tokens: bool = False,
     max_rows: int | None = None,
@@ -146,8 +147,8 @@ def _listen(
     checks: RowChecks,
     manifest: Manifest,
     test: Manifest | None,
-    on_progress: Callable[[int, int], None] | None,
-    should_stop: Callable[[], bool] | None,
+    on_progress: Callable[[int, int], None],
+    should_stop: ShouldStop,
 ) -> bool:
     """Goes through all clips; False if it was stopped before the last."""
     total = len(manifest.examples) + (len(test.examples) if test else 0)
@@ -156,9 +157,8 @@ def _listen(
             checks.take(example, heard)
         else:
             checks.compare_with_test(example, heard)
-        if on_progress:
-            on_progress(done, total)
-        if should_stop and should_stop():
+        on_progress(done, total)
+        if should_stop():
             return done == total
     return True
 

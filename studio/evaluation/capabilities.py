@@ -23,9 +23,10 @@ from studio.evaluation.metrics import Errors, errors_of_parts, interval_of, metr
 from studio.evaluation.non_speech import figure_of, hear_non_speech, words_of
 from studio.evaluation.result import NonSpeech
 from studio.files import read_json, write_json
-from studio.transcription.engine import AudioContext, OnProgress, Progress, ShouldStop, TranscribeOptions
+from studio.transcription.engine import AudioContext, OnProgress, Progress, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
+from studio.watching import ShouldStop, never, untold
 
 if TYPE_CHECKING:
     from studio.transcription.transcriber import Transcriber
@@ -199,11 +200,11 @@ def check_capabilities(
     base_model: str,
     examples: Sequence[Example],
     others: Sequence[Example] = (),
-    should_stop: ShouldStop | None = None,
-    is_late: ShouldStop | None = None,
+    should_stop: ShouldStop = never,
+    is_late: ShouldStop = never,
     kept: KeptReadings | None = None,
     clip_errors: float | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] = untold,
 ) -> CapabilityReport:
     """Measures both models on the same few clips, on those clips and on `others` joined, and on non-speech.
 
@@ -220,7 +221,6 @@ def check_capabilities(
     Raises:
         ModelError: if one of them cannot be loaded.
     """
-    is_stopped, is_over = should_stop or (lambda: False), is_late or (lambda: False)
     clips = _clips(examples, _CLIPS)
     readings = kept or KeptReadings(None, "")
     own, foreign = _recordings(_clips(examples, _MOST_CLIPS)), _recordings(_clips(others, _MOST_CLIPS))
@@ -228,7 +228,7 @@ def check_capabilities(
 
     def stops() -> bool:
         """Whether to stop: what decides how the model reads takes the time that it takes."""
-        return is_stopped() or (is_over() and not decides)
+        return should_stop() or (is_late() and not decides)
 
     decides = False
     spoken = next((clip.language for clip in examples if clip.language), AUTO)
@@ -236,9 +236,8 @@ def check_capabilities(
 
     def tell(check: str, models: int, share: float) -> None:
         """All checks before this one are done, and this one for so many models and `share` of the next."""
-        if on_progress:
-            before = sum(_HUNDREDTHS[name] for name in CHECKS[: CHECKS.index(check)])
-            on_progress(int(before + (models + share) / 2 * _HUNDREDTHS[check]), 100)
+        before = sum(_HUNDREDTHS[name] for name in CHECKS[: CHECKS.index(check)])
+        on_progress(int(before + (models + share) / 2 * _HUNDREDTHS[check]), 100)
 
     def silence(engine: "Transcriber", known: KeptReadings | None, _: Heard) -> list[_Part]:
         """Recordings in which nobody speaks, and whether words were written of each."""
@@ -268,9 +267,9 @@ def check_capabilities(
                 with engines.lease(name) as engine:
                     found.append(measures[check](engine, known, heard))
         base, tuned = _in_common(found) if len(found) == 2 else ([], [])
-        if is_stopped() or not base:
-            if not is_stopped():
-                is_late_for_it = is_over() and _has_sound(check, clips, own, foreign)
+        if should_stop() or not base:
+            if not should_stop():
+                is_late_for_it = is_late() and _has_sound(check, clips, own, foreign)
                 without = "no_language" if check == "language" and clips else "nothing"
                 why[check] = "time" if is_late_for_it else without
             continue

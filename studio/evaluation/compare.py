@@ -35,10 +35,11 @@ from studio.options.checks import check_choice
 from studio.options.choices import NORMALIZERS
 from studio.registry.spec import ModelSpec
 from studio.settings import Settings
-from studio.transcription.engine import EngineChoice, OnStep, ShouldStop, TranscribeOptions
+from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import ClipText, Transcriber
+from studio.watching import OnStep, ShouldStop, never, untold
 
 BATCH_SIZE = 8
 KEPT = "evaluations"
@@ -191,9 +192,9 @@ def evaluate(
     asked: EvaluationRequest,
     settings: Settings,
     *,
-    on_step: OnStep | None = None,
-    on_progress: OnProgress | None = None,
-    should_stop: ShouldStop | None = None,
+    on_step: OnStep = untold,
+    on_progress: OnProgress = untold,
+    should_stop: ShouldStop = never,
 ) -> Evaluation:
     """Transcribes a test set with each model in turn and compares each with the first.
 
@@ -227,7 +228,7 @@ def evaluate(
     sounds = _sounds_of(clips) if kept else ""
     mark = f"{tests.source} {Manifest(tests.source, '', clips, ()).hash}" if kept else ""
     for model_id in asked.models:
-        if should_stop and should_stop():
+        if should_stop():
             break
         way = (engines.state_of(model_id), choice, options, sounds) if kept else ()
         keeping = KeptTexts(kept, mark, *way) if kept else None
@@ -241,8 +242,7 @@ def evaluate(
 
                 def report(done: int, before: int = len(tests.examples) * (len(heard) - 1)) -> None:
                     """Tells how many clips are done over all models."""
-                    if on_progress:
-                        on_progress(before + done, total)
+                    on_progress(before + done, total)
 
                 _hear_all(engine, tests, options, heard[-1], report, should_stop, keeping)
                 if asked.non_speech:
@@ -252,7 +252,7 @@ def evaluate(
     unscored = _evaluation(tests, heard, asked.normalizer)
     scored = _scored(unscored) if asked.scores else unscored
     evaluation = replace(scored, heard_before=before, task=options.task)
-    if not (should_stop and should_stop()):
+    if not should_stop():
         for keeping, name in through:
             keeping.close(name)
     return evaluation
@@ -333,12 +333,12 @@ def _hear_all(
     options: TranscribeOptions,
     heard: _Heard,
     report: Callable[[int], None],
-    should_stop: ShouldStop | None,
+    should_stop: ShouldStop,
     kept: KeptTexts | None,
 ) -> None:
     done = len(heard.texts)
     for batch in tests.batches(heard.texts):
-        if should_stop and should_stop():
+        if should_stop():
             return
         began = time.perf_counter()
         for (place, samples), one in zip(batch, _texts(engine, tests, batch, options), strict=True):

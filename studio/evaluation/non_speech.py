@@ -18,8 +18,9 @@ from studio.evaluation.metrics import mixed_tokens
 from studio.evaluation.result import NonSpeech
 from studio.files import read_json_lines
 from studio.settings import DEMO_SPEECH
-from studio.transcription.engine import ShouldStop, TranscribeOptions
+from studio.transcription.engine import TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
+from studio.watching import ShouldStop, never
 
 if TYPE_CHECKING:
     from studio.transcription.transcriber import Transcriber
@@ -42,7 +43,7 @@ _MOST_TOKENS = 96
 
 
 def hear_non_speech(
-    engine: "Transcriber", language: str, should_stop: ShouldStop | None = None, read: Read | None = None
+    engine: "Transcriber", language: str, should_stop: ShouldStop = never, read: Read | None = None
 ) -> list[str]:
     """The text of each recording, loops as long as they are; nothing if `should_stop` says so.
 
@@ -60,7 +61,7 @@ def hear_non_speech(
         windows = engine.hear_batch(sounds, options, [code] * len(sounds), cuts_loops=False)
         return [window.text for window in windows]
 
-    if should_stop and should_stop():
+    if should_stop():
         return []
     texts = []
     for place, samples in enumerate(sounds):

@@ -19,10 +19,11 @@ from studio.dataset.example import Example, read_clips
 from studio.dataset.written import written_in
 from studio.evaluation.metrics import error_rates, metric_for
 from studio.messages import Message
-from studio.transcription.engine import AudioContext, ShouldStop, TranscribeOptions
+from studio.transcription.engine import AudioContext, TranscribeOptions
 from studio.transcription.languages import AUTO
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import Transcriber
+from studio.watching import ShouldStop, never, untold
 from studio.whisper.constants import WINDOW_TOKENS
 
 SCHEMA_VERSION = 1
@@ -88,8 +89,8 @@ def measure_short(
     base_model: str,
     examples: Sequence[Example],
     language: str,
-    should_stop: ShouldStop | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    should_stop: ShouldStop = never,
+    on_progress: Callable[[int, int], None] = untold,
 ) -> ShortReport:
     """Transcribes the clips in all ways, or translates those whose task that is. `language` is that of clips
     that name none, or `auto`.
@@ -103,10 +104,9 @@ def measure_short(
     found: list[Reading] = []
     reference: list[str] = []
     for name, context in ways:
-        if not clips or (should_stop and should_stop()):
+        if not clips or should_stop():
             break
-        if on_progress:
-            on_progress(len(found), len(ways))
+        on_progress(len(found), len(ways))
         written, seconds = _read(engines, name, context, clips)
         reference = reference or written
         rates = error_rates(texts, written) if all(texts) else None

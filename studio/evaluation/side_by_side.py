@@ -9,16 +9,9 @@ from studio.errors import ConfigError
 from studio.evaluation.metrics import AlignedPiece, align, error_rates, metric_for
 from studio.evaluation.scripts import other_script_sentences
 from studio.messages import Message
-from studio.transcription.engine import (
-    EngineChoice,
-    OnProgress,
-    OnStep,
-    Progress,
-    ShouldStop,
-    TranscribeOptions,
-    Transcript,
-)
+from studio.transcription.engine import EngineChoice, OnProgress, Progress, TranscribeOptions, Transcript
 from studio.transcription.model_cache import ModelCache
+from studio.watching import OnStep, ShouldStop, never, untold
 
 SCHEMA_VERSION = 1
 
@@ -84,11 +77,11 @@ def hear_side_by_side(
     audio_path: Path,
     options: TranscribeOptions,
     reference: str = "",
-    on_progress: OnProgress | None = None,
-    should_stop: ShouldStop | None = None,
+    on_progress: OnProgress = untold,
+    should_stop: ShouldStop = never,
     *,
     choice: EngineChoice | None = None,
-    on_step: OnStep | None = None,
+    on_step: OnStep = untold,
 ) -> SideBySide:
     """Transcribes one recording with each model in turn; `on_progress` counts the sound once a model.
 
@@ -105,16 +98,13 @@ def hear_side_by_side(
 
         def report(step: Progress, place: int = place) -> None:
             """Counts the sound once a model."""
-            if on_progress:
-                total = step.total_seconds
-                on_progress(
-                    Progress(place * total + step.done_seconds, len(model_ids) * total, step.segments)
-                )
+            total = step.total_seconds
+            on_progress(Progress(place * total + step.done_seconds, len(model_ids) * total, step.segments))
 
         transcript = engines.transcribe(
             model_id, audio_path, options, report, should_stop, choice=choice, on_step=on_step
         )
-        if should_stop and should_stop():
+        if should_stop():
             break
         heard.append(transcript)
     return side_by_side(heard, reference, str(audio_path))

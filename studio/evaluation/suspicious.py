@@ -19,6 +19,7 @@ from studio.messages import Message
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.languages import AUTO, resolve_language
 from studio.transcription.model_cache import ModelCache
+from studio.watching import ShouldStop, never, untold
 
 SUSPICIOUS_RATE = 0.5
 """From this share of errors on, a label is worth a look."""
@@ -81,8 +82,8 @@ def hear_labels(
     *,
     sample: int | None = None,
     language: str = AUTO,
-    on_progress: Callable[[int, int], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    on_progress: Callable[[int, int], None] = untold,
+    should_stop: ShouldStop = never,
 ) -> list[HeardLabel]:
     """Transcribes all clips, or `sample` of them drawn at random, and ranks their labels, the worst first.
 
@@ -99,13 +100,12 @@ def hear_labels(
     done = 0
     with engines.lease(model_id) as engine:
         for taken, batch in _batches(examples):
-            if should_stop and should_stop():
+            if should_stop():
                 break
             if batch:
                 heard += _hear(engine, batch, language)
             done += taken
-            if on_progress:
-                on_progress(done, len(examples))
+            on_progress(done, len(examples))
     return sorted(heard, key=lambda label: -label.error_rate)
 
 

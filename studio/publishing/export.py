@@ -30,8 +30,8 @@ from studio.publishing.parity import Decoded, Parity, compare, decode_with, proo
 from studio.registry.spec import ModelKind, ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.transcription.devices import memory_for_a_model
-from studio.transcription.engine import OnStep
 from studio.transcription.loaded_base import LoadedBase, load_base
+from studio.watching import OnStep, untold
 
 STAGING = ".export-"
 LOCK = "exports.lock"
@@ -92,7 +92,7 @@ class Exporter:
         self._registry = registry
         self._fingerprints: dict[str, Fingerprint] = {}
 
-    def ensure(self, model_id: str, on_step: OnStep | None = None) -> ModelSpec:
+    def ensure(self, model_id: str, on_step: OnStep = untold) -> ModelSpec:
         """The export of a model for faster-whisper; made now if there is none, or the model has changed.
 
         Raises: as `export`.
@@ -106,7 +106,7 @@ class Exporter:
             # Who held the home before may have made it.
             return self.find(spec) or self._make(ExportRequest(spec.id), on_step, is_automatic=True)
 
-    def export(self, request: ExportRequest, on_step: OnStep | None = None) -> ModelSpec:
+    def export(self, request: ExportRequest, on_step: OnStep = untold) -> ModelSpec:
         """Makes the new form; `on_step` is told how far it is. Without a name for it, one that is there
         already and would become the same again is given back.
 
@@ -137,7 +137,7 @@ class Exporter:
     # ------------------------------------------------------------------ making
 
     @contextmanager
-    def _alone(self, on_step: OnStep | None) -> Iterator[None]:
+    def _alone(self, on_step: OnStep) -> Iterator[None]:
         """Waits until nobody else makes an export in this home, in another thread, process or machine."""
         place = self._registry.models.with_name(LOCK)
         with storage_errors(place):
@@ -149,15 +149,13 @@ class Exporter:
                     lock.acquire(timeout=seconds)
                 except Timeout:
                     seconds = _LOOK_SECONDS
-                    if on_step:  # it may end the waiting
-                        on_step(Message("Waiting for another export to end …"), 0.0)
+                    on_step(Message("Waiting for another export to end …"), 0.0)  # it may end the waiting
         try:
             yield
         finally:
             lock.release()
 
-    def _make(self, request: ExportRequest, on_step: OnStep | None, *, is_automatic: bool) -> ModelSpec:
-        tell = on_step or (lambda _sentence, _share: None)
+    def _make(self, request: ExportRequest, tell: OnStep, *, is_automatic: bool) -> ModelSpec:
         spec = self._registry.get(request.model)
         if spec.path is not None or spec.dimensions is not None:  # else the Hub alone knows what it is
             _check(request, spec)

@@ -25,8 +25,8 @@ from studio.publishing.space import FOLDER, space_files
 from studio.registry.spec import CARD_FILE, CARD_VERSION, ModelKind, ModelSource, ModelSpec, require_whole
 from studio.registry.store import ModelRegistry
 from studio.registry.tensors import read_json_object
-from studio.transcription.engine import OnStep
 from studio.units import format_bytes
+from studio.watching import OnStep, untold
 
 _MAY_NAME_PLACES = (
     *("adapter_config.json", "config.json", "generation_config.json", "processor_config.json"),
@@ -153,7 +153,7 @@ class Publisher:
         self._endpoint = endpoint
         self._pauses = pauses_seconds
 
-    def send(self, publication: Publication, token: str, on_step: OnStep | None = None) -> str:
+    def send(self, publication: Publication, token: str, on_step: OnStep = untold) -> str:
         """Sends it, and gives the address of its page. `on_step` is told how far it is; raising ends it.
 
         The token is used and forgotten: it stands in no file, log or error.
@@ -414,7 +414,7 @@ class _Left(Exception):
     """Ends the work of a thread that nobody waits for any more."""
 
 
-def _beside(work: Callable[[OnStep], str], on_step: OnStep | None) -> str:
+def _beside(work: Callable[[OnStep], str], on_step: OnStep) -> str:
     """Does it in a thread of its own: a library that waits for the Hub cannot be interrupted, but be left. It
     then ends before its next step, and makes no commit.
     """
@@ -448,7 +448,7 @@ def _beside(work: Callable[[OnStep], str], on_step: OnStep | None) -> str:
                     break
             except queue.Empty:
                 pass  # time for who listens to end it
-            if step and on_step:
+            if step:
                 on_step(*step)
     except BaseException:
         left.set()

@@ -16,7 +16,6 @@ from studio.errors import StudioError
 
 Result = TypeVar("Result")
 Report = TypeVar("Report")
-ShouldStop = Callable[[], bool]
 
 _LOOK_SECONDS = 1.0
 _NAME = "page-work"

@@ -10,7 +10,6 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -27,6 +26,7 @@ from studio.process_exit import leave
 from studio.settings import Settings
 from studio.training.outcome import Outcome
 from studio.training.run_dir import RunDir
+from studio.watching import ShouldStop, never
 
 WORKER = "studio.training.worker"
 LAUNCHER = "studio.training.launch"
@@ -144,9 +144,7 @@ def _family(config: TrainingConfig) -> socket.AddressFamily:
     return family
 
 
-def reach_main_machine(
-    config: TrainingConfig, wait_seconds: float, should_stop: Callable[[], bool] = lambda: False
-) -> None:
+def reach_main_machine(config: TrainingConfig, wait_seconds: float, should_stop: ShouldStop = never) -> None:
     """Waits until machine 0 answers.
 
     Raises:

@@ -298,6 +298,3 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
-ShouldStop = Callable[[], bool]
-OnStep = Callable[[Message, float], None]
-"""Told of what has to be made before a model can be played: what is being done now, and the share done."""

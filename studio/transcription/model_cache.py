@@ -17,18 +17,12 @@ from studio.options.choices import FASTER_WHISPER
 from studio.registry.spec import CARD_FILE, ModelKind, ModelSpec
 from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.transcription.devices import free_memory
-from studio.transcription.engine import (
-    EngineChoice,
-    OnProgress,
-    OnStep,
-    ShouldStop,
-    TranscribeOptions,
-    Transcript,
-)
+from studio.transcription.engine import EngineChoice, OnProgress, TranscribeOptions, Transcript
 from studio.transcription.loading import Load, engine_of, loader
 from studio.transcription.sharing import WAIT_SECONDS, Sharing, precision_on_cpu
 from studio.transcription.transcriber import Transcriber
 from studio.transcription.windows import WindowLengths
+from studio.watching import OnStep, ShouldStop, never, untold
 
 if TYPE_CHECKING:
     from studio.transcription.loaded_base import LoadedBase
@@ -59,7 +53,7 @@ class _Entry:
 class Exports(Protocol):
     """Whoever makes, of any model, the form that faster-whisper plays."""
 
-    def ensure(self, model_id: str, on_step: OnStep | None = None) -> ModelSpec:
+    def ensure(self, model_id: str, on_step: OnStep = untold) -> ModelSpec:
         """That form of the model as it is now; made if there is none."""
 
 
@@ -100,7 +94,7 @@ class ModelCache:
 
     @contextmanager
     def lease(
-        self, model_id: str, choice: EngineChoice | None = None, on_step: OnStep | None = None
+        self, model_id: str, choice: EngineChoice | None = None, on_step: OnStep = untold
     ) -> Iterator[Transcriber]:
         """An engine for a model of any kind, loaded if need be, for one block.
 
@@ -157,7 +151,7 @@ class ModelCache:
         names = [spec.id, *([spec.base_model] if spec.kind is ModelKind.ADAPTER and spec.base_model else [])]
         return tuple(file for name in names for file in _state(self._registry.local_path(name)))
 
-    def _playable(self, spec: ModelSpec, on_step: OnStep | None) -> ModelSpec:
+    def _playable(self, spec: ModelSpec, on_step: OnStep) -> ModelSpec:
         """The form of a model that faster-whisper plays."""
         if spec.kind is ModelKind.EXPORT:
             return spec
@@ -170,11 +164,11 @@ class ModelCache:
         model_id: str,
         audio_path: Path,
         options: TranscribeOptions,
-        on_progress: OnProgress | None = None,
-        should_stop: ShouldStop | None = None,
+        on_progress: OnProgress = untold,
+        should_stop: ShouldStop = never,
         *,
         choice: EngineChoice | None = None,
-        on_step: OnStep | None = None,
+        on_step: OnStep = untold,
     ) -> Transcript:
         """Transcribes with a model lent for just so long; raises what `lease` and the engine raise."""
         with self.lease(model_id, choice, on_step) as engine:

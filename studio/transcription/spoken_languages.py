@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from studio.dataset.audio import SAMPLING_RATE
 from studio.transcription.voice_activity import voiced_spans
+from studio.watching import ShouldStop, never
 
 _PART_SECONDS = 4.0
 _PARTS_TOGETHER = 8
@@ -46,7 +47,7 @@ class Spoken:
 
 
 def spoken_languages(
-    samples: Sound, ask: Ask, before: str = "", should_stop: Callable[[], bool] | None = None
+    samples: Sound, ask: Ask, before: str = "", should_stop: ShouldStop = never
 ) -> tuple[list[Spoken], dict[str, float]]:
     """All of a piece, mono at 16 kHz, in parts of one language each, and how likely each language is on the
     whole, likeliest first; nothing where nobody speaks.
@@ -61,7 +62,7 @@ def spoken_languages(
         """Asks these parts, if they are there and were not asked."""
         left = [number for number in wanted if 0 <= number < len(spans) and number not in rows]
         for first in range(0, len(left), _PARTS_TOGETHER):
-            if should_stop and should_stop():
+            if should_stop():
                 return
             numbers = left[first : first + _PARTS_TOGETHER]
             sounds = [samples[slice(*spans[number])] for number in numbers]

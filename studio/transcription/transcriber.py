@@ -38,14 +38,7 @@ from studio.messages import Joined, Message
 from studio.transcription.chinese_script import OneScript
 from studio.transcription.decoding import write
 from studio.transcription.devices import is_out_of_memory
-from studio.transcription.engine import (
-    OnProgress,
-    Progress,
-    Segment,
-    ShouldStop,
-    TranscribeOptions,
-    Transcript,
-)
+from studio.transcription.engine import OnProgress, Progress, Segment, TranscribeOptions, Transcript
 from studio.transcription.hearing import hear, hint_tokens, initial_tokens, prompt_room
 from studio.transcription.languages import AUTO, join_texts, resolve_language
 from studio.transcription.lasting import lasting
@@ -64,6 +57,7 @@ from studio.transcription.windows import (
     pieces,
     without_silence,
 )
+from studio.watching import ShouldStop, never, untold
 from studio.whisper.audio_context import FULL, SHORT
 
 WINDOWS_TOGETHER = 8
@@ -165,8 +159,8 @@ class Transcriber:
         self,
         audio_path: Path,
         options: TranscribeOptions,
-        on_progress: OnProgress | None = None,
-        should_stop: ShouldStop | None = None,
+        on_progress: OnProgress = untold,
+        should_stop: ShouldStop = never,
     ) -> Transcript:
         """Transcribes a recording of any length, a piece at a time, never holding it whole in memory.
 
@@ -196,8 +190,8 @@ class Transcriber:
         blocks: Iterable[NDArray[np.float32]],
         total_seconds: float,
         options: TranscribeOptions,
-        on_progress: OnProgress | None = None,
-        should_stop: ShouldStop | None = None,
+        on_progress: OnProgress = untold,
+        should_stop: ShouldStop = never,
         *,
         audio_path: str = "",
     ) -> Transcript:
@@ -218,16 +212,14 @@ class Transcriber:
             else:
                 stretches = self._cut(recording, samples, offset, options)
             for waiting in self._hear_all(stretches, options):
-                if on_progress:
-                    on_progress(self._progress(recording, waiting, length, total_seconds, options))
-                is_stopped = should_stop is not None and should_stop()
+                on_progress(self._progress(recording, waiting, length, total_seconds, options))
+                is_stopped = should_stop()
                 if is_stopped:
                     break
             if is_stopped:
                 length = max(length, total_seconds)
                 break
-            if on_progress:
-                on_progress(self._progress(recording, (), length, total_seconds, options))
+            on_progress(self._progress(recording, (), length, total_seconds, options))
         took = time.perf_counter() - began
         return self.transcript(recording, length, options, took, audio_path)
 
@@ -275,8 +267,8 @@ class Transcriber:
         clips: Sequence[NDArray[np.float32]],
         options: TranscribeOptions,
         audio_paths: Sequence[str] = (),
-        on_progress: OnProgress | None = None,
-        should_stop: ShouldStop | None = None,
+        on_progress: OnProgress = untold,
+        should_stop: ShouldStop = never,
     ) -> Iterator[Transcript]:
         """Several recordings at once, windows of all of them together; mono samples at 16 kHz.
 
@@ -312,10 +304,10 @@ class Transcriber:
             if in_turn:
                 yield from given(in_turn)
                 left = left[len(in_turn) :]
-            if should_stop and should_stop():
+            if should_stop():
                 yield from given(finished[len(in_turn) :])
                 return
-            if on_progress and left:
+            if left:
                 first = recordings[left[0]]
                 own = [stretch for stretch in waiting if stretch.recording is first]
                 on_progress(self._progress(first, own, lengths[left[0]], 0.0, options))
@@ -400,7 +392,7 @@ class Transcriber:
         samples: NDArray[np.float32],
         offset_seconds: float,
         options: TranscribeOptions,
-        should_stop: ShouldStop | None,
+        should_stop: ShouldStop,
     ) -> list[Stretch]:
         """The stretches of a piece, each in the language that is spoken there."""
         spoken, odds = spoken_languages(samples, self._odds, recording.language, should_stop)

@@ -16,14 +16,13 @@ from studio.transcription.engine import (
     SCHEMA_VERSION,
     EngineChoice,
     OnProgress,
-    OnStep,
-    ShouldStop,
     TranscribeOptions,
     Transcript,
 )
 from studio.transcription.model_cache import ModelCache
 from studio.transcription.transcriber import WINDOWS_TOGETHER, Transcriber
 from studio.transcription.windows import WINDOW_SECONDS
+from studio.watching import OnStep, ShouldStop, never, untold
 
 OnResult = Callable[[dict[str, Any], Transcript | DataError], None]
 """Told of each recording when it is done: its row, and the transcript, or why there is none."""
@@ -34,12 +33,12 @@ def transcribe_many(
     model_id: str,
     paths: Sequence[Path],
     options: TranscribeOptions,
-    on_result: OnResult | None = None,
-    should_stop: ShouldStop | None = None,
-    on_progress: OnProgress | None = None,
+    on_result: OnResult = untold,
+    should_stop: ShouldStop = never,
+    on_progress: OnProgress = untold,
     *,
     choice: EngineChoice | None = None,
-    on_step: OnStep | None = None,
+    on_step: OnStep = untold,
 ) -> list[dict[str, Any]]:
     """The rows of `--output_file`, in the order of `paths`; a recording that cannot be used has an `error`.
 
@@ -55,8 +54,7 @@ def transcribe_many(
         """The row of a recording that is done."""
         row = found.to_json() if isinstance(found, Transcript) else failed_row(path, model, found)
         rows.append(row)
-        if on_result:
-            on_result(row, found)
+        on_result(row, found)
 
     faults = [(path, fault) for path in paths if (fault := _fault_of(path))]
     if len(faults) == len(paths):  # a model takes seconds to load
@@ -67,7 +65,7 @@ def transcribe_many(
         for group in groups(paths, options.batch_size or WINDOWS_TOGETHER):
             for path, found in _heard(engine, group, options, on_progress, should_stop):
                 tell(path, found, engine.model_id)
-            if should_stop and should_stop():
+            if should_stop():
                 break
     return rows
 
@@ -109,8 +107,8 @@ def _heard(
     engine: Transcriber,
     paths: Sequence[Path],
     options: TranscribeOptions,
-    on_progress: OnProgress | None,
-    should_stop: ShouldStop | None,
+    on_progress: OnProgress,
+    should_stop: ShouldStop,
 ) -> Iterator[tuple[Path, Any]]:
     """Each recording and its transcript, or the `DataError` that says why there is none, as they come; if it
     is to stop, those that are finished.
@@ -121,7 +119,7 @@ def _heard(
         except DataError as error:
             yield paths[0], error
         else:
-            if not (should_stop and should_stop()):
+            if not should_stop():
                 yield paths[0], found
         return
     read: dict[Path, Any] = {}

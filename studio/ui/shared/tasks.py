@@ -22,13 +22,13 @@ from studio.reports.markup import Html, join
 from studio.reports.pieces import note, progress_bar
 from studio.serving.asgi import visitor_of
 from studio.serving.waiting import MOST_OF_A_VISITOR, Line, too_many
-from studio.serving.work import Report, Result, ShouldStop, Worked, named
-from studio.transcription.engine import OnStep
+from studio.serving.work import Report, Result, Worked, named
 from studio.transcription.model_cache import ModelCache
 from studio.translation import paragraph, said, tr
 from studio.ui.shared.errors import FROM_BEFORE, told_in
 from studio.ui.shared.i18n import request_locale
 from studio.units import duration_message
+from studio.watching import OnStep, ShouldStop, never
 
 Shown = list[Any]
 """Values of a section's outputs; the first of them is its status."""
@@ -191,7 +191,7 @@ class Cancelled(Exception):
     """Ends a work between two of its steps."""
 
 
-def tells_steps(report: Callable[[Any], None], should_stop: Callable[[], bool] = lambda: False) -> OnStep:
+def tells_steps(report: Callable[[Any], None], should_stop: ShouldStop = never) -> OnStep:
     """For work that makes exports: each of its steps is reported; one that is cancelled ends at the next with
     `Cancelled`.
     """

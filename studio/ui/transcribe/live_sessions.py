@@ -26,9 +26,7 @@ from studio.transcription.transcriber import Transcriber
 from studio.transcription.window_model import WORD_SECONDS
 from studio.ui.shared.tasks import ExportStep
 from studio.ui.transcribe.spoken_sound import SpokenSound
-
-OnStep = Callable[[Message, float], None]
-"""What is being done to get a model ready, and the share that is done."""
+from studio.watching import OnStep, untold
 
 MOST_AT_ONCE = 4
 """A model hears each of them several times a second."""
@@ -183,7 +181,7 @@ class LiveSessions:
             as_file = replace(options, timestamps="word")
             soon = replace(as_file, num_beams=1, chinese_script=AS_HEARD)
 
-            def lend(on_step: OnStep | None = None) -> AbstractContextManager[Transcriber]:
+            def lend(on_step: OnStep = untold) -> AbstractContextManager[Transcriber]:
                 """The model for a moment."""
                 return self._engines.lease(model, choice, on_step)
 
@@ -288,7 +286,7 @@ class LiveSessions:
 def _hearing(
     lend: Callable[..., AbstractContextManager[Transcriber]], options: TranscribeOptions, languages: set[str]
 ) -> Any:
-    def hear(samples: NDArray[np.float32], on_step: OnStep | None = None) -> tuple[Sequence[Word], str]:
+    def hear(samples: NDArray[np.float32], on_step: OnStep = untold) -> tuple[Sequence[Word], str]:
         """The words of the sound since the last pause, and their language."""
         seconds = len(samples) / SAMPLING_RATE
         # A beginning is no single word: one that is unsure waits until more was said.

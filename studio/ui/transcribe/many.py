@@ -21,7 +21,7 @@ from studio.room import SMALL, Room
 from studio.runs.confinement import require_own_data
 from studio.serving.uploads import UPLOADS_KEPT_SECONDS
 from studio.serving.waiting import Line
-from studio.serving.work import ShouldStop, named
+from studio.serving.work import named
 from studio.settings import Settings
 from studio.transcription.batch import KEPT_SECONDS, Asked, Batch
 from studio.transcription.captions import LAYOUT_BOUNDS, CaptionLayout
@@ -41,6 +41,7 @@ from studio.ui.transcribe.form import NO_MODEL, language_and_task, timestamps_fi
 from studio.ui.transcribe.results import KEPT_SECONDS as SHOWN_SECONDS
 from studio.ui.transcribe.results import layout_fields
 from studio.units import duration_message
+from studio.watching import ShouldStop
 
 MOST_ROWS = 200
 """A longer list shows those that failed, those at work, and the latest of the others."""

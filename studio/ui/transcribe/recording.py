@@ -18,7 +18,6 @@ from studio.registry.store import ModelRegistry
 from studio.reports.markup import Html
 from studio.reports.pieces import progress_bar
 from studio.serving.waiting import Line
-from studio.serving.work import ShouldStop
 from studio.transcription.captions import LAYOUT_BOUNDS
 from studio.transcription.engine import Progress, TranscribeOptions, Transcript
 from studio.transcription.languages import join_texts
@@ -39,6 +38,7 @@ from studio.ui.transcribe.results import (
     wire_corrections,
 )
 from studio.units import duration_message
+from studio.watching import ShouldStop
 
 _WAVE_COLUMNS = 600
 
