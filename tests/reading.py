@@ -1,10 +1,13 @@
 """What reads lists and folders, by the settings of the test's own process."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
-from studio.dataset import manifest, report
+from studio.dataset import manifest
+from studio.dataset.report import DatasetReport
+from studio.dataset.report import check_dataset as check
 from studio.evaluation import compare, other_languages
 from studio.evaluation.result import Evaluation
 from studio.settings import Settings
@@ -26,12 +29,18 @@ def _here(read: Callable[..., Read], place: int) -> Callable[..., Read]:
 
 
 read_manifest = _here(manifest.read_manifest, 1)
-check_dataset = _here(report.check_dataset, 1)
 clips_in_other_languages = _here(other_languages.clips_in_other_languages, 3)
 augmentation_of = _here(augmentation.Augmentation.of, 1)
 read_source = _here(sources.read_source, 1)
 passages = _here(replay.passages, 1)
 check_sources = _here(preflight.check_sources, 1)
+
+
+def check_dataset(
+    data: Path | str, test_data: Path | str = "", cache_dir: str = "", **how: Any
+) -> DatasetReport:
+    read = partial(read_manifest, cache_dir=cache_dir)
+    return check(read(data), read(test_data, split="test") if test_data else None, **how)
 
 
 def evaluate(engines: ModelCache, models: list[str], data: str, **told: Any) -> Evaluation:

@@ -98,19 +98,21 @@ def check(
     names = ("max_rows", "local_files_only", "audio_column", "text_column")
     common: dict[str, Any] = {name: getattr(question, name) for name in names}
     label_length = _label_length(question, services)
+    manifest = read_manifest(question.train_data, services.settings, **common)
+    test = None
+    if question.test_data:
+        test = read_manifest(question.test_data, services.settings, split="test", **common)
     report = check_dataset(
-        question.train_data,
-        services.settings,
+        manifest,
+        test,
         label_length=label_length,
         counts_tokens=bool(question.base_model),
-        test_source=question.test_data or None,
         min_audio_len=question.min_audio_len,
         max_audio_len=question.max_audio_len,
         on_progress=partial(on_progress, LISTENING),
         should_stop=should_stop,
-        **common,
     )
-    examples = read_manifest(question.train_data, services.settings, **common).examples
+    examples = manifest.examples
     labels: list[HeardLabel] = []
     if question.transcribe and question.base_model and report.is_complete:
         taught = chosen(examples, _transcripts(examples, label_length))

@@ -13,13 +13,11 @@ from typing import Any
 from studio.dataset import text_checks
 from studio.dataset.example import Example, Manifest, RowProblem, in_order
 from studio.dataset.listening import ClipLevels
-from studio.dataset.manifest import read_manifest
 from studio.dataset.row_checks import RowChecks
 from studio.dataset.sequences import Chosen
 from studio.dataset.shared import Shared, shared_clips
 from studio.dataset.usable import hear
 from studio.files import write_text
-from studio.settings import Settings
 from studio.watching import ShouldStop, never, untold
 
 SCHEMA_VERSION = 1
@@ -102,45 +100,28 @@ class DatasetReport:
 
 
 def check_dataset(
-    source: str | Path,
-    settings: Settings,
+    manifest: Manifest,
+    test: Manifest | None = None,
     *,
-    label_length: Callable[[Example], int] | None = None,
-    test_source: str | Path | None = None,
+    label_length: Callable[[Example], int] = lambda example: len(example.text),
+    counts_tokens: bool = False,
     min_audio_len: float = 0.2,
     max_audio_len: float = 30.0,
-    quarantine: Path | None = None,
     on_progress: Callable[[int, int], None] = untold,
     should_stop: ShouldStop = never,
-    split: str = "train",
-    counts_tokens: bool = False,
-    max_rows: int | None = None,
-    **where: Any,
 ) -> DatasetReport:
-    """Reads a manifest, listens to every clip once, and says what is wrong with which row.
+    """Listens to every clip once, and says what is wrong with which row.
 
     `label_length` tells how long the label of a row is, or raises ConfigError if the row cannot be taught. It
-    `counts_tokens` (special ones included), or characters as without it; then no label is too long. With
-    `test_source`, clips that are in both are reported. `on_progress` gets clips heard and clips in all; after
-    `should_stop` says yes, what was heard so far is reported. Unusable rows are written to `quarantine`, one
-    JSON object with its reason a line. `where` are options of `read_manifest`, for either source.
-
-    Raises:
-        ManifestError, HubUnreachableError: as `read_manifest`, for either source.
-        StorageError: if the quarantine cannot be written.
+    `counts_tokens` (special ones included), or characters as without it; then no label is too long. Clips
+    that are in `test`, too, are reported. `on_progress` gets clips heard and clips in all; after
+    `should_stop` says yes, what was heard so far is reported.
     """
-    options: dict[str, Any] = {"max_rows": max_rows, **where}
-    manifest = read_manifest(source, settings, split=split, **options)
-    test = read_manifest(test_source, settings, split="test", **options) if test_source else None
-    label_length = label_length or (lambda example: len(example.text))
     bounds = min_audio_len, max_audio_len
     checks = RowChecks(manifest.examples, *bounds, label_length, counts_tokens=counts_tokens)
     is_complete = _listen(checks, manifest, test, on_progress, should_stop)
     shared = shared_clips(manifest.examples, test.examples) if test else None
-    report = replace(_report(checks, manifest, is_complete=is_complete), shared=shared)
-    if quarantine is not None:
-        write_quarantine(report.problems, quarantine)
-    return report
+    return replace(_report(checks, manifest, is_complete=is_complete), shared=shared)
 
 
 def _listen(

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from studio.dataset.example import Example
-from studio.dataset.report import WARNINGS, DatasetReport
+from studio.dataset.report import WARNINGS, DatasetReport, write_quarantine
 from studio.errors import ManifestError
 from tests.reading import check_dataset
 
@@ -145,7 +145,7 @@ def test_slices_of_one_file_are_no_duplicates(data: Path) -> None:
 def test_test_clips_in_the_training_data_are_found(data: Path) -> None:
     write_rows(data / "test.jsonl", [{"audio": "4.wav", "text": "x"}, {"audio": "own.wav", "text": "y"}])
     soundfile.write(data / "own.wav", voice(70), RATE)
-    report = check_dataset(data / "train.jsonl", test_source=data / "test.jsonl")
+    report = check_dataset(data / "train.jsonl", test_data=data / "test.jsonl")
     assert kinds(report) == [(5, "leakage")]
     assert report.rows == 30
 
@@ -166,7 +166,7 @@ def test_bad_rows_are_quarantined_with_their_reason_and_warnings_are_not(data: P
     line = add(data, "short.wav", voice(80, 0.05), "x")
     add(data, "loud.wav", np.clip(20 * voice(81), -1, 1), "sentence number x")
     quarantine = tmp_path / "away" / "rows.jsonl"
-    check_dataset(data / "train.jsonl", quarantine=quarantine)
+    write_quarantine(check_dataset(data / "train.jsonl").problems, quarantine)
     rows = [json.loads(row) for row in quarantine.read_text(encoding="utf-8").splitlines()]
     assert [(row["line"], row["kind"]) for row in rows] == [(line, "too_short")]
     assert rows[0]["reason"].startswith("The clip lasts 0.05 s")
@@ -199,5 +199,5 @@ def test_a_source_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 def test_real_speech_is_clean(real_speech: Path) -> None:
     folder = real_speech / "aishell1_zh"
-    report = check_dataset(folder / "train.jsonl", test_source=folder / "test.jsonl")
+    report = check_dataset(folder / "train.jsonl", test_data=folder / "test.jsonl")
     assert (report.good_rows, report.problems, report.languages) == (300, (), {"zh": 300})
