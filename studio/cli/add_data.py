@@ -41,7 +41,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             ),
         )
     assert added is not None, "nobody stops it"
-    give(given.json, added.to_json(), _summary(added))
+    give(given.json, added.to_json(), lambda: _summary(added))
     return 1 if added.problem else 0
 
 
@@ -58,5 +58,5 @@ def _summary(added: Added) -> str:
 def _show_all(settings: Settings, as_json: bool) -> None:
     found = data_sets(settings.datasets)
     rows = [{"name": name, "train_data": str(source)} for name, source in found.items()]
-    text = table(["NAME", "TRAIN DATA"], [[*row.values()] for row in rows])
-    give(as_json, {"schema_version": SCHEMA_VERSION, "data_sets": rows}, text)
+    told = {"schema_version": SCHEMA_VERSION, "data_sets": rows}
+    give(as_json, told, lambda: table(["NAME", "TRAIN DATA"], [[*row.values()] for row in rows]))

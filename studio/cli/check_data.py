@@ -71,7 +71,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
 
         write_text(given.html, html_report(answer.report, answer.labels, answer.examples, "en"))
         say(f"The report is in {given.html}.")
-    give(given.json, answer.to_json(), _summary(answer))
+    give(given.json, answer.to_json(), lambda: _summary(answer))
     if answer.quarantine:
         say(f"Rows that cannot be used are in {answer.quarantine}.")
     return 0 if answer.report.good_rows == answer.report.rows else 1

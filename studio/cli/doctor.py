@@ -23,7 +23,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     given = parser().read(arguments)
     settings.prepare()
     report = examine(settings)
-    give(given.json, report.to_json(), _summary(report))
+    give(given.json, report.to_json(), lambda: _summary(report))
     return 1 if report.has_problem else 0
 
 

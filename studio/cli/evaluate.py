@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from studio.actions.forms import compare_forms
 from studio.cli.clips import ListedClips, add_clip_options, asks_for_clips, listed_clips, refuse_clip_options
 from studio.cli.decoding import CLIPS_BEAMS_HELP, add_engine_options, choice_of
-from studio.cli.export import on_step
-from studio.cli.forms import compare
+from studio.cli.models import forms_text
 from studio.cli.other_scripts import EVALUATION
-from studio.cli.output import ProgressLine, require_places, say, say_shared, show, show_json, table
+from studio.cli.output import ProgressLine, give, require_places, say, say_shared, show, show_json, table
 from studio.cli.parsing import Parser, options_among, seconds
 from studio.dataset.example import RowProblem
 from studio.errors import ConfigError
@@ -33,6 +33,7 @@ from studio.settings import Settings
 from studio.transcription.engine import EngineChoice, TranscribeOptions
 from studio.units import counted, format_percent, names
 
+SCHEMA_VERSION = 1
 _SPLIT = "test"
 _LEFT_OUT_SHOWN = 5
 """Rows of a test set that cannot be used, of which the reason is printed."""
@@ -144,7 +145,9 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if given.reference and not given.audio_path:
         raise ConfigError("--reference is what is said in one recording: name that with --audio_path.")
     if given.forms:
-        return compare(given, named, settings, replace(_asked(given), normalizer=_normalizer(given, named)))
+        return _compare_forms(
+            given, named, settings, replace(_asked(given), normalizer=_normalizer(given, named))
+        )
     if given.audio_path:
         return _one_recording(given, named, models, choice, settings)
     if not given.data or not models:
@@ -166,7 +169,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             services.engines,
             asked,
             services.settings,
-            on_step=on_step(line),
+            on_step=line.step,
             on_progress=lambda done, total: line.update(f"transcribed {done} of {counted(total, 'clip')}"),
         )
     if evaluation.taken_up:
@@ -331,7 +334,7 @@ def _one_recording(
             options,
             given.reference,
             choice=choice,
-            on_step=on_step(line),
+            on_step=line.step,
         )
     if given.output_file:
         write_json(given.output_file, found.to_json())
@@ -350,6 +353,34 @@ def _one_recording(
         show(marked(hearing.pieces))
     for sentence in found.script_sentences():
         show(str(sentence))
+    return 0
+
+
+def _compare_forms(
+    given: argparse.Namespace, named: Set[str], settings: Settings, asked: EvaluationRequest
+) -> int:
+    """What `evaluate` was given, with `--forms`; the options are `named`."""
+    if len(asked.models) != 1 or not given.data or given.audio_path:
+        raise ConfigError("--forms compares the forms of one model on a test set: give --model and --data.")
+    if (given.output_file and given.output_file.suffix.lower() in (".csv", ".html")) or given.errors:
+        raise ConfigError("--forms writes JSON and prints its table: leave out --errors, .csv and .html.")
+    if given.corrections or given.non_speech:
+        raise ConfigError(
+            "--forms counts errors of a test set as it is: leave out --corrections, --non_speech."
+        )
+    refuse_clip_options(named, "--forms")
+    if choice_of(given) != EngineChoice():
+        raise ConfigError("--forms plays each form by its own engine: name those that you want in --forms.")
+    wanted = [] if given.forms == "all" else names(given.forms)
+    with Services.open(settings) as services, ProgressLine() as line:
+        found = compare_forms(services, asked, wanted, on_step=line.step)
+    if found.what_stays:
+        say(str(found.what_stays))
+    told = {"schema_version": SCHEMA_VERSION, **found.to_json()}
+    if given.output_file:
+        write_json(given.output_file, told)
+        say(f"Wrote {given.output_file}")
+    give(given.json, told, lambda: forms_text(told))
     return 0
 
 

@@ -51,7 +51,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if given.label_length is not None:
         check_between("label_length", given.label_length, 1, TEXT_POSITIONS)
     answer = _answer(given, file, options, settings)
-    give(given.json, {**answer.diagnosis.to_json(), "command": answer.command}, _summary(answer))
+    told = {**answer.diagnosis.to_json(), "command": answer.command}
+    give(given.json, told, lambda: _summary(answer))
     return 0 if answer.diagnosis.report.kind.is_memory else 1
 
 

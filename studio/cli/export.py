@@ -6,14 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from studio.cli.models import as_dict
-from studio.cli.output import ProgressLine, require_place, say, show, show_json
+from studio.cli.output import ProgressLine, give, require_place, say
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
 from studio.files import storage_errors
-from studio.messages import Message
 from studio.publishing.findings import loss_of
 from studio.publishing.formats import FORMATS, USUAL_FORMAT, form_of
 from studio.registry.spec import ModelSpec
@@ -75,13 +73,10 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         if given.local_files_only:
             services.registry.local_path(model, local_files_only=True)
         request = ExportRequest(model, form, given.quantization, given.name)
-        made = services.exporter.export(request, on_step(line))
+        made = services.exporter.export(request, line.step)
     if given.output_dir and made.path is not None:
         _copy(made.path, given.output_dir / made.path.name)
-    if given.json:
-        show_json({"schema_version": SCHEMA_VERSION, **as_dict(made)})
-    else:
-        show(_summary(made))
+    give(given.json, {"schema_version": SCHEMA_VERSION, **as_dict(made)}, lambda: _summary(made))
     return 0
 
 
@@ -102,16 +97,6 @@ def _copy(model: Path, copy: Path) -> None:
             with suppress(OSError):
                 copy.rmdir()  # where nothing came
     say(f"Copied to {copy}")
-
-
-def on_step(line: ProgressLine) -> Any:
-    """Tells on the screen how far an export is."""
-
-    def tell(step: Message, share: float) -> None:
-        """One step, and how far the work is."""
-        line.update(f"{step} ({share:.0%})")
-
-    return tell
 
 
 def _summary(made: ModelSpec) -> str:

@@ -43,13 +43,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         if given.presets:
             return _show_presets(preset_answers(services.registry), given.json)
         answer = find_fit(question, services.registry, settings.calibration)
-    give(given.json, answer.to_json(), _summary(answer))
+    give(given.json, answer.to_json(), lambda: _summary(answer))
     return 0 if answer.result.fits else 1
 
 
 def _show_claims(is_json: bool) -> int:
     rows = [{"said": str(each.said), "truth": str(each.truth)} for each in claims()]
-    give(is_json, rows, "\n\n".join("“{said}”\n  {truth}".format(**row) for row in rows))
+    give(is_json, rows, lambda: "\n\n".join("“{said}”\n  {truth}".format(**row) for row in rows))
     return 0
 
 
@@ -65,8 +65,8 @@ def _show_presets(rows: Sequence[tuple[Preset, FitAnswer]], is_json: bool) -> in
         )
         for row, answer in rows
     ]
-    text = table(("PRESET", "MODEL", "METHOD", "TAKES", "OF", "GUIDES SAY, WRONGLY"), cells)
-    give(is_json, [preset_row(row, answer) for row, answer in rows], text)
+    header = ("PRESET", "MODEL", "METHOD", "TAKES", "OF", "GUIDES SAY, WRONGLY")
+    give(is_json, [preset_row(row, answer) for row, answer in rows], lambda: table(header, cells))
     return 0
 
 

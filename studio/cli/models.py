@@ -57,7 +57,7 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
     if action == "list":
         specs = registry.all()
         rows = [as_dict(spec) for spec in specs]
-        give(as_json, {"schema_version": SCHEMA_VERSION, "models": rows}, _list(specs))
+        give(as_json, {"schema_version": SCHEMA_VERSION, "models": rows}, lambda: _list(specs))
     elif action == "show":
         spec = registry.get(names[0])
         exports = exports_of(spec.id, registry.all())
@@ -79,7 +79,7 @@ def _act(services: Services, action: str, names: Sequence[str], is_sure: bool, a
         if spec.source not in (ModelSource.TRAINED, ModelSource.LOCAL):
             raise ConfigError("{model} was not made here, and has no card here.", model=spec.id)
         text = model_card(spec)
-        give(as_json, {"schema_version": SCHEMA_VERSION, "card": text}, text)
+        give(as_json, {"schema_version": SCHEMA_VERSION, "card": text}, lambda: text)
     elif action == "rename":
         spec = registry.rename(names[0], names[1])
         done(f"{names[0]} is now {spec.id}.", as_json, **as_dict(spec))

@@ -4,13 +4,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from studio.errors import ConfigError, StorageError
 from studio.files import is_folder, storage_errors, user_path
+from studio.messages import Message
 from studio.options.sources import LIST_ENDINGS, folder_and_splits, sources_of, split_of
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def say(text: str) -> None:
     print(text.translate(_SHOWN), file=sys.stderr, flush=True)
 
 
-def give(as_json: bool, value: object, text: str) -> None:
-    """A result: `value` for machines, `text` for people."""
-    show_json(value) if as_json else show(text)
+def give(as_json: bool, value: object, text: Callable[[], str]) -> None:
+    """A result: `value` for machines, `text` for people, made only for them."""
+    show_json(value) if as_json else show(text())
 
 
 def done(sentence: str, as_json: bool, **facts: object) -> None:
@@ -174,6 +175,10 @@ class ProgressLine:
             self._next_seconds = time.monotonic() + _QUIET_SECONDS
         self._last = text
         self._stream.flush()
+
+    def step(self, doing: Message, share: float) -> None:
+        """Shows what is being done, and how far the work is."""
+        self.update(f"{doing} ({share:.0%})")
 
     def end(self) -> None:
         """Leaves the line, so that what follows begins on its own."""

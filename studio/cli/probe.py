@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from studio.actions.estimate import shape_of
-from studio.cli.output import give, say, show, show_json, table
+from studio.cli.output import give, say, table
 from studio.cli.parsing import Parser, run_options
 from studio.memory.gpus import detected_gpus
 from studio.memory.receipts import CPU, Receipt, read_receipts
@@ -54,10 +54,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             say("There is no GPU here: tensors are measured on the processor, which corrects no estimate.")
         say("measuring two steps; Ctrl-C ends it")
         receipt, path = services.prober.measure(question, patience_seconds=given.timeout)
-    if given.json:
-        show_json({**receipt.to_json(), "file": str(path)})
-    else:
-        show(summary(receipt))
+    give(given.json, {**receipt.to_json(), "file": str(path)}, lambda: summary(receipt))
+    if not given.json:
         say(f"Kept in {path}")
     return 1 if receipt.is_out_of_memory else 0
 
@@ -92,7 +90,7 @@ def _list(settings: Settings, *, as_json: bool) -> int:
     ]
     heads = ("WHEN", "CARD", "BASE", "METHOD", "BATCH", "PREDICTED", "MEASURED")
     text = table(heads, rows) if rows else "Nothing was measured yet."
-    give(as_json, [receipt.to_json() for receipt in receipts], text)
+    give(as_json, [receipt.to_json() for receipt in receipts], lambda: text)
     return 0
 
 

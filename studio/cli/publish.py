@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from studio.cli.export import on_step
 from studio.cli.output import ProgressLine, give, say, table
 from studio.cli.parsing import Parser
 from studio.errors import ConfigError
@@ -49,7 +48,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say(f"Note: {lost}")
     address = "" if given.dry_run else _send(publication)
     told = {"schema_version": SCHEMA_VERSION, **_as_dict(publication), "address": address}
-    give(given.json, told, _summary(publication) if given.dry_run else address)
+    give(given.json, told, lambda: _summary(publication) if given.dry_run else address)
     return 0
 
 
@@ -59,7 +58,7 @@ def _send(publication: Publication) -> str:
     token = require_token(get_token() or "")
     say(_summary(publication))
     with ProgressLine() as line:
-        return Publisher().send(publication, token, on_step(line))
+        return Publisher().send(publication, token, line.step)
 
 
 def _visibility(publication: Publication) -> str:

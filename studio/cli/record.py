@@ -99,7 +99,7 @@ def _show_all(found: Sequence[Session], as_json: bool) -> None:
         for each in found
     ]
     told = {"schema_version": SCHEMA_VERSION, "sessions": [session.to_json() for session in found]}
-    give(as_json, told, table(["NAME", "READ", "MINUTES", "MANIFEST"], rows))
+    give(as_json, told, lambda: table(["NAME", "READ", "MINUTES", "MANIFEST"], rows))
 
 
 def _show(session: Session, as_json: bool) -> None:
@@ -110,4 +110,4 @@ def _show(session: Session, as_json: bool) -> None:
         lines.append(f"{number + 1:5d}  {f'{seconds:5.1f} s' if seconds else '      –'}  {sentence}")
     if session.clips:
         lines.append(f"train with: --train_data {session.manifest}")
-    give(as_json, session.to_json(), "\n".join(lines))
+    give(as_json, session.to_json(), lambda: "\n".join(lines))

@@ -52,7 +52,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             return 0
         if given.action == "log":
             log = services.jobs.log_tail(given.run_id[0], containing=given.search)
-            give(given.json, {"schema_version": 1, "log": log}, log)
+            give(given.json, {"schema_version": 1, "log": log}, lambda: log)
             return 0
         if is_comparison:
             _compare(services, given.run_id, given.json)
@@ -67,7 +67,7 @@ def _list(services: Services, as_json: bool, most: int | None) -> None:
         for status in runs
     ]
     text = table(("RUN", "STATE", "BASE", "PROGRESS", "MODEL"), rows) if rows else "There are no runs yet."
-    give(as_json, [_dict(services, status) for status in runs], text)
+    give(as_json, [_dict(services, status) for status in runs], lambda: text)
     if (older := services.jobs.count() - len(runs)) > 0:
         say(f"{counted(older, 'older run')}: --all lists them.")
 
@@ -95,7 +95,7 @@ def _compare(services: Services, run_ids: Sequence[str], as_json: bool) -> None:
         ("step", *[str(status.step) for status in runs]),
         *((name, *map(str, values)) for name, values in options.items()),
     ]
-    give(as_json, told, table(("", *run_ids), rows))
+    give(as_json, told, lambda: table(("", *run_ids), rows))
 
 
 def _act(services: Services, action: str, run_id: str, *, is_sure: bool, as_json: bool) -> int:

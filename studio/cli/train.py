@@ -62,7 +62,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         say("No base model is named, so the small demo model is trained: give --base_model, such as small.")
     if given.print_command:
         command = launch_command(config, "RUN_DIR")
-        give(given.json, {"schema_version": 1, "command": command}, command)
+        give(given.json, {"schema_version": 1, "command": command}, lambda: command)
         return 0
     if given.write_slurm:
         place = _place_of_script(Path(given.write_slurm), config)
@@ -93,7 +93,8 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             say(f"Run {run_id}, in {settings.runs / run_id}")
         if given.no_wait:
             say(f"It waits for a studio to start it: {PROGRAM} app, or {PROGRAM} runs follow {run_id}")
-            give(given.json, {"run_id": run_id, "run_dir": str(settings.runs / run_id)}, run_id)
+            made = {"run_id": run_id, "run_dir": str(settings.runs / run_id)}
+            give(given.json, made, lambda: run_id)
             return 0
         return finish(services, run_id, as_json=given.json, told=told)
 

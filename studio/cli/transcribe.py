@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from studio.cli.decoding import add_engine_options, add_transcribe_options, choice_of, options_of
-from studio.cli.export import on_step
 from studio.cli.other_scripts import INFER
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
 from studio.cli.parsing import Parser
@@ -131,7 +130,7 @@ def _transcribed(
             on_result=report.result,
             on_progress=report.progress,
             choice=choice,
-            on_step=on_step(report.line),
+            on_step=report.line.step,
         )
     except KeyboardInterrupt:
         report.interrupted(given.model)
