@@ -57,7 +57,8 @@ STORIES = {
     "studio/registry": "app/test_command_line app/test_page browser/test_tabs golden/test_home "
     "golden/test_commands",
     "studio/messages": "app/test_command_line browser/test_tabs browser/test_train",
-    "studio/methods": "app/test_training_command browser/test_memory faults/test_workers app/test_extended",
+    "studio/methods": "unit/training/test_adapters app/test_training_command browser/test_memory "
+    "faults/test_workers app/test_extended",
     "studio/publishing": "app/test_training_command app/test_owner browser/test_tabs app/test_extended "
     "golden/test_interfaces",
     "studio/reports": "browser/test_data browser/test_compared golden/test_commands",

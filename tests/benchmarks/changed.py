@@ -163,6 +163,7 @@ FAULTS = {
 def found_by(fault: Fault, *, whole: bool) -> dict[str, Any]:
     """What the tests say of a clone with the fault."""
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # tests that are another user read it
         clone = Path(folder) / "clone"
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
         text = (clone / fault.file).read_text(encoding="utf-8")
