@@ -36,8 +36,8 @@ _LIST = re.compile(
 """Names of files with the texts of many sounds: LibriSpeech, MLS, JSUT, AISHELL, AISHELL-3, MAGICDATA,
 VoxForge, FunASR and Kaldi."""
 _LINE = re.compile(r"\s*([^\t|:\s]+)\s*[\t|:\s]+(.+)")
-_MICROPHONE = re.compile(r"_mic\d$")
-"""VCTK recorded each sentence with two."""
+_VCTK = re.compile(r"(([ps]\d+)_\d+)_mic\d$")
+"""VCTK recorded each sentence with two microphones: what it is called without them, and who speaks."""
 AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
 """Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
 _AISHELL_FOLDERS = 4
@@ -104,7 +104,8 @@ def _clips(
         if timed_texts.are_labels(said):
             yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
         else:
-            yield {"text": " ".join(said.split())}
+            speaker = {"speaker": found[2]} if (found := _VCTK.match(sound.stem)) else {}
+            yield {"text": " ".join(said.split()), **speaker}
 
 
 def is_text(path: Path) -> bool:
@@ -144,7 +145,7 @@ def _place(folder: Path, path: Path) -> tuple[str, ...]:
     """`p225`, `p225_001` of `txt/p225/p225_001.txt` and `wav48/p225/p225_001_mic1.flac`; nothing if it is in
     no folder of the folder."""
     _first, *parents = path.relative_to(folder).parts[:-1] or ("",)
-    return (*parents, _MICROPHONE.sub("", path.stem)) if path.parent != folder else ()
+    return (*parents, _VCTK.sub(r"\1", path.stem)) if path.parent != folder else ()
 
 
 def _said_in_thchs(text: Path, within: Path | None) -> dict[str, str]:

@@ -197,11 +197,13 @@ def test_texts_may_lie_in_a_folder_of_their_own(sound: Sound, tmp_path: Path) ->
     for name in ("p225/p225_001", "p226/p226_001"):
         (tmp_path / f"txt/{name}.txt").parent.mkdir(parents=True)
         (tmp_path / f"txt/{name}.txt").write_text(f"said by {name[:4]}\n", encoding="utf-8")
-    assert said(read_manifest(tmp_path)) == [
+    read = read_manifest(tmp_path)
+    assert said(read) == [
         ("p225_001_mic1.flac", "said by p225"),
         ("p225_001_mic2.flac", "said by p225"),
         ("p226_001_mic1.flac", "said by p226"),
     ]
+    assert [each.speaker for each in read.examples] == ["p225", "p225", "p226"]
     other = tmp_path / "notes/p226/p226_001.txt"
     other.parent.mkdir(parents=True)
     other.write_text("not said", encoding="utf-8")
