@@ -24,8 +24,8 @@ _ENDINGS = (".txt", ".normalized.txt", ".lab", _WITH_SYLLABLES)
 sound's own ending, or behind it."""
 _THCHS = re.compile(r"([A-D]\d+)_\d+")
 """A sound of THCHS-30, and who speaks."""
-_WITH_SPEAKER = ".trans.txt"
-"""LibriSpeech: who speaks stands at the beginning of a sound's name."""
+_SPEAKER = re.compile(r"(\d+)[-_]\d+[-_]\d{4,6}$|BAC009(S\d{4})W|(SSB\d{4})\d{4}$")
+"""Who speaks, in the name of a sound of LibriSpeech or MLS, of AISHELL-1, and of AISHELL-3."""
 WITH_PINYIN = "content.txt"
 """AISHELL-3: behind each character how it is said, `广 guang3 州 zhou1`."""
 _PINYIN = re.compile(r"[a-z:]+\d")
@@ -211,14 +211,14 @@ def _told(path: Path) -> Iterator[tuple[PurePosixPath, dict[str, str]]]:
                 name = name.with_suffix("") if name.suffix.lower() in SOUND_FILES else name
                 *others, text = line[2].strip().split("\t")
                 values = {"text": text}
-                if path.name == AISHELL.name:
-                    values |= {"speaker": name.name[6:11], "language": "zh"}
-                elif path.name == WITH_PINYIN:
-                    values["text"] = " ".join(word for word in text.split() if not _PINYIN.fullmatch(word))
-                elif path.name.endswith(_WITH_SPEAKER):
-                    values["speaker"] = name.name.partition("-")[0]
+                if found := _SPEAKER.match(name.name):
+                    values["speaker"] = next(filter(None, found.groups()))
                 elif others:
                     values["speaker"] = others[0].strip()
+                if path.name == AISHELL.name:
+                    values["language"] = "zh"
+                elif path.name == WITH_PINYIN:
+                    values["text"] = " ".join(word for word in text.split() if not _PINYIN.fullmatch(word))
                 yield name, values
     except ValueError as error:
         raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path) from error

@@ -157,6 +157,12 @@ def test_one_file_has_the_texts_of_many_sounds(
         read_manifest(tmp_path / listed_in)
 
 
+def test_who_speaks_stands_in_the_names_of_mls(sound: Sound, tmp_path: Path) -> None:
+    sound("audio/10/20/10_20_000000.flac")
+    (tmp_path / "transcripts.txt").write_text("10_20_000000\tone\n", encoding="utf-8")
+    assert read_manifest(tmp_path).examples[0].speaker == "10"
+
+
 def test_who_speaks_stands_between_sound_and_text_in_magicdata(sound: Sound, tmp_path: Path) -> None:
     sound("train/38/38_0.wav")
     (tmp_path / "train/TRANS.txt").write_text(
@@ -170,7 +176,8 @@ def test_the_pinyin_of_aishell_3_is_no_text(sound: Sound, tmp_path: Path) -> Non
     sound("train/wav/SSB0005/SSB00050001.wav")
     content = tmp_path / "train/content.txt"
     content.write_text("SSB00050001.wav\t广 guang3 州 zhou1 的 de5\n", encoding="utf-8")
-    assert said(read_manifest(tmp_path)) == [("SSB00050001.wav", "广州的")]
+    read = read_manifest(tmp_path)
+    assert said(read) == [("SSB00050001.wav", "广州的")] and read.examples[0].speaker == "SSB0005"
     with pytest.raises(ManifestError, match="belongs to the recordings beside it: name its folder"):
         read_manifest(content)
 
