@@ -82,6 +82,10 @@ def test_every_scheduler_of_transformers_steps_with_the_values_it_is_given(sched
         assert rate < 1e-3
 
 
+def test_the_smallest_rate_falls_to_its_end() -> None:
+    assert scheduler_values("polynomial", "", 1e-8, 100)["lr_end"] < 1e-8
+
+
 def test_the_list_of_schedulers_is_that_of_transformers() -> None:
     from transformers import SchedulerType
 
