@@ -148,6 +148,7 @@ def test_a_telephone_keeps_the_verdict_in_sight_and_an_error_that_is_pasted_beco
     assert page.locator("#oom-method input").evaluate(shown_whole), "on a telephone, too"
     page.locator("#oom-use").click()
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
+    expect(page.locator("#train-filled")).to_be_in_viewport(ratio=0.9)  # until then the page glides
     unfold(page, "Adapter, quantization and precision")
     expect(page.get_by_label("Gradient checkpointing", exact=True).last).to_be_checked()
 
