@@ -112,6 +112,7 @@ def test_a_zip_from_another_machine_is_unpacked_checked_and_trained_with(
 
     let_go = held(page, "queue/join")
     drop.set_input_files(archive)
+    expect(page.locator("#upload-files")).to_contain_text("clips")  # which moves what is below
     page.get_by_role("button", name="Preview and check the data").click()  # waits for what was dropped
     let_go()
     expect(said).to_contain_text("41 files, ")
