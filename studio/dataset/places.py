@@ -25,6 +25,7 @@ class Places:
         """`folders` in their order, that of the list first; what is found must lie `within` some, if any."""
         self._folders = folders
         self._within = within
+        self._moved: dict[str, Sequence[str]] = {}
 
     def find(self, audio: str) -> tuple[Path, int]:
         """The file and its size in bytes.
@@ -68,7 +69,12 @@ class Places:
         if not parts or ".." in parts or not self._folders:
             return
         if PureWindowsPath(inner).root:
-            yield from (self._folders[0].joinpath(*parts[first:]) for first in range(1, len(parts) - 1))
+            for first in range(1, len(parts) - 1):
+                path = self._folders[0].joinpath(*parts[first:])
+                # Of two folders of the other machine only one can be this one.
+                is_there = os.path.exists(path)  # noqa: PTH110 - which raises nothing
+                if is_there and self._moved.setdefault(parts[first], parts[:first]) == parts[:first]:
+                    yield path
             return
         ending = "/".join(("", *parts))
         found = [path for whole, path in self._below.get(parts[-1], ()) if whole.endswith(ending)]

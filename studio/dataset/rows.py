@@ -173,6 +173,8 @@ def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool)
         return ""
     if value is None or not value.strip():
         raise ManifestError(NO_TEXT.template)
+    if any("\0" in each for each in (value, *(segment.text for segment in segments))):
+        raise ManifestError("The row has a NUL, which is in no text: save it again in UTF-8.")
     return _whole(unspaced(value.strip()))
 
 

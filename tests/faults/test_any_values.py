@@ -144,6 +144,39 @@ def test_rows_of_a_list(folder: Path, rows: list[Any]) -> None:
     answered(lambda: read_manifest(written(folder / "list.json", rows)))
 
 
+TIMED = {
+    "srt": ["1", "\n", "00:00:01,000", " --> ", "00:00:02,500", "\n", "one", "\n\n"],
+    "vtt": ["WEBVTT", "\n\n", "00:01.000", " --> ", "00:02.500", "\n", "<v Ann>one", "\n"],
+    "TextGrid": ['"IntervalTier" ', '"words" ', "0 ", "3 ", "1 ", "0.5 ", "2.5 ", '"one"'],
+    "stm": ["a", " 1 ", "ann ", "0.5 ", "2.5 ", "<o> ", "one", "\n"],
+    "lab": ["0.500000", "\t", "2.500000", "\t", "one", "\n"],
+    "wav.trn": ["one", "\n", "wan1"],
+    "eaf": [
+        '<a><TIME_SLOT TIME_SLOT_ID="x" TIME_VALUE="',
+        "500",
+        '"/><TIME_SLOT TIME_SLOT_ID="y" TIME_VALUE="',
+        "2500",
+        '"/><TIER><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="x" TIME_SLOT_REF2="y"><ANNOTATION_VALUE>',
+        "one",
+        "</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></TIER></a>",
+    ],
+}
+
+
+@given(data=st.data(), ending=st.sampled_from(list(TIMED)), encoding=st.sampled_from(("utf-8", "utf-16")))
+def test_texts_and_times_beside_a_sound(
+    folder: Path, data: st.DataObject, ending: str, encoding: str
+) -> None:
+    place = folder / ending
+    place.mkdir(exist_ok=True)
+    shutil.copy(folder / "a.wav", place)
+    pieces = "".join(map(str, data.draw(spoiled(TIMED[ending]))))
+    (place / f"a.{ending}").write_text(pieces, encoding, "replace")
+    lines = data.draw(spoiled(["a", "\t", "one", "\n", "x/a.wav", "|", "two"]))
+    (place / "text").write_text("".join(map(str, lines)), encoding, "replace")
+    answered(lambda: read_manifest(place))
+
+
 @given(values=spoiled(config_to_dict(TrainingConfig(train_data="a.jsonl", target_modules=("q_proj",)))))
 def test_settings(values: dict[str, Any]) -> None:
     answered(lambda: config_from_dict(values))

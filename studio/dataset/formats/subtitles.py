@@ -6,7 +6,7 @@ that YouTube makes, each line counts once.
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,15 @@ _ROLLED_SHARE = 0.3
 """Captions begin so often with the last line of the one before only where they roll up."""
 
 
-def by_recording(files: Iterable[Path]) -> dict[Path, list[Path]]:
-    """Recordings without their ending, and the captions of each among some `files`."""
+def by_recording(files: Iterable[Path], known: Container[Path] = ()) -> dict[Path, list[Path]]:
+    """Recordings without their ending, and the captions of each among some `files`; those that are called as
+    one that is `known` are of no other.
+    """
     found: dict[Path, list[Path]] = {}
     for path in sorted(file for file in files if file.suffix.lower() in ENDINGS):
-        for stem in {path.stem, _without_language(path.stem)[0]}:
-            found.setdefault(path.with_name(stem), []).append(path)
+        own = path.with_suffix("")
+        for stem in {own} if own in known else {own, path.with_name(_without_language(path.stem)[0])}:
+            found.setdefault(stem, []).append(path)
     return found
 
 
@@ -69,8 +72,9 @@ def _clips(path: Path, sound_seconds: float) -> Iterator[dict[str, Any]]:
         raise ManifestError("{path} has no caption with a text.", path=path.name)
     clip: list[Caption] = []
     for one in captions:
-        is_near = clip and one.start - clip[-1].end <= _PAUSE_SECONDS
-        if clip and not (one.lines and is_near and one.end - clip[0].start <= _CLIP_SECONDS):
+        end = max((each.end for each in clip), default=0.0)
+        is_near = one.start - end <= _PAUSE_SECONDS
+        if clip and not (one.lines and is_near and max(one.end, end) - clip[0].start <= _CLIP_SECONDS):
             yield _row(clip)
             clip = []
         clip += [one] if one.lines else []
@@ -88,7 +92,7 @@ def _row(clip: Sequence[Caption]) -> dict[str, Any]:
         }
         for one in clip
     ]
-    return {"start_time": start, "end_time": clip[-1].end, "sentences": sentences}
+    return {"start_time": start, "end_time": max(one.end for one in clip), "sentences": sentences}
 
 
 def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
@@ -103,7 +107,7 @@ def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
         shown = [one for one in new if one.lines]
     found: list[Caption] = []
     for one in shown:
-        if found:
+        if found and found[-1].start < one.start and found[-1].end <= one.end:  # else two speak at once
             found[-1] = found[-1]._replace(end=min(found[-1].end, one.start))
         end = min(one.end, sound_seconds) if one.start < sound_seconds else one.end
         found.append(Caption(one.start, end, tuple(filter(None, map(_said, one.lines)))))

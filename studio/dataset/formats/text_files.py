@@ -6,9 +6,11 @@
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
+from unicodedata import normalize
 
 from studio.dataset.audio import SOUND_FILES, audio_duration
 from studio.dataset.delimited import Row
@@ -36,12 +38,15 @@ _LIST = re.compile(
 """Names of files with the texts of many sounds: LibriSpeech, MLS, JSUT, AISHELL, AISHELL-3, MAGICDATA,
 VoxForge, FunASR and Kaldi."""
 _LINE = re.compile(r"\s*([^\t|:\s]+)\s*[\t|:\s]+(.+)")
+_FEATURES = "mfc"
+"""VoxForge's lists have this in place of the folder of the sounds."""
 _VCTK = re.compile(r"(([ps]\d+)_\d+)_mic\d$")
 """VCTK recorded each sentence with two microphones: what it is called without them, and who speaks."""
 AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
 """Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
 _AISHELL_FOLDERS = 4
 """From that of a speaker up to that of all."""
+_Key = TypeVar("_Key")
 _MOST_CHARACTERS = 2**20
 """More is no text of a clip."""
 
@@ -57,13 +62,17 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
     sounds = [path for path in files if path.suffix.lower() in SOUND_FILES]
     texts = set(files).difference(sounds)
     if not follows_links:
-        texts = {path for path in texts if path.resolve().is_relative_to(folder.resolve())}
+        real = os.path.realpath(folder)
+        texts = {path for path in texts if Path(os.path.realpath(path)).is_relative_to(real)}
     own = _own_texts(folder, sounds, texts)
-    lists = {path for path in texts.difference(own.values()) if _LIST.fullmatch(path.name)}
-    lists |= _of_aishell(folder, goes_up=follows_links)
-    listed = _in_lists(sorted(lists), sounds)
-    captions = subtitles.by_recording(texts)
-    if not listed and not own and captions.keys().isdisjoint(sound.with_suffix("") for sound in sounds):
+    lists = {path for path in texts if _LIST.fullmatch(path.name)}
+    listed = _in_lists(folder, sorted(lists | _of_aishell(folder, goes_up=follows_links)), sounds)
+    # The text of a `text.wav` may be that of the others.
+    of_many = {told.path for sound, told in listed.items() if sound not in own}
+    own = {sound: text for sound, text in own.items() if text not in of_many}
+    stems = {sound.with_suffix("") for sound in sounds}
+    captions = subtitles.by_recording(texts, stems)
+    if not listed and not own and captions.keys().isdisjoint(stems):
         return
     number = 0
     for sound in sounds:
@@ -77,7 +86,11 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
         except ManifestError as error:
             number += 1
             yield Row(number, {}, error)
-        except (OSError, ValueError):
+        except OSError as error:
+            number += 1
+            name, reason = (text or shown[0]).name, error.strerror or error
+            yield Row(number, {}, ManifestError("{path} cannot be read: {reason}.", path=name, reason=reason))
+        except ValueError:
             number += 1
             name = (text or shown[0]).name
             problem = ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=name)
@@ -88,20 +101,27 @@ def _clips(
     sound: Path,
     text: Path | None,
     captions: Sequence[Path],
-    listed: Mapping[Path, dict[str, str]],
+    listed: Mapping[Path, "_Told"],
     within: Path | None,
 ) -> Iterator[dict[str, Any]]:
     """What is known of the clips of a sound: of all of it, or of those that captions tell of."""
     if captions and ((seconds := _seconds_of(sound)) > WINDOW_SECONDS or text is None):
         yield from subtitles.rows_of(sound, seconds, captions)
     elif text is None:
-        yield listed.get(sound, {"text": ""})
-    elif text.suffix == _WITH_SYLLABLES:
+        told = listed.get(sound)
+        if told and told.is_doubtful:
+            raise ManifestError(
+                "{audio} has one text in {path}, and another in a line of it or of another list.",
+                audio=sound.name,
+                path=told.path.name,
+            )
+        yield told.values if told else {"text": ""}
+    elif text.suffix.lower() == _WITH_SYLLABLES:
         yield _said_in_thchs(text, within)
     else:
         with text.open(encoding=encoding_of(text)) as file:
             said = file.read(_MOST_CHARACTERS)
-        if timed_texts.are_labels(said):
+        if timed_texts.are_timed(said):
             yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
         else:
             speaker = {"speaker": found[2]} if (found := _VCTK.match(sound.stem)) else {}
@@ -125,27 +145,63 @@ def _seconds_of(sound: Path) -> float:
 
 
 def _own_texts(folder: Path, sounds: Sequence[Path], texts: Collection[Path]) -> dict[Path, Path]:
-    """Sounds, and the text of each: beside it, else the only one at the same place of another folder."""
-    own = {sound: text for sound in sounds if (text := next(filter(texts.__contains__, _own(sound)), None))}
-    placed: dict[tuple[str, ...], Path | None] = {}
-    for text in set(texts).difference(own.values()):
-        if text.suffix in _ENDINGS and (place := _place(folder, text)):
-            placed[place] = None if place in placed else text
-    for sound in sounds:
-        if sound not in own and (text := placed.get(_place(folder, sound))):
+    """Sounds, and the text of each: beside it, else the only one at the same place of another folder, which
+    has texts and nothing else.
+    """
+    spelled = _only(texts, _spelled)
+    own = {
+        sound: text for sound in sounds if (text := next(filter(None, map(spelled.get, _own(sound))), None))
+    }
+    others = {text for text in set(texts).difference(own.values()) if text.parent != folder}
+    alone = [sound for sound in sounds if sound not in own and sound.parent != folder]
+    of_sounds = {_top(folder, parent) for parent in {sound.parent for sound in sounds} - {folder}}
+    own_endings = (text for text in others if text.suffix.lower() in _ENDINGS)
+    placed = _only(
+        (text for text in own_endings if _top(folder, text) not in of_sounds), partial(_place, folder)
+    )
+    if not placed:
+        return own
+    mixed = {_top(folder, sound) for sound in own}
+    tops: dict[tuple[str, ...], set[str]] = {}
+    for sound in alone:
+        tops.setdefault(_place(folder, sound), set()).add(_top(folder, sound))
+    for sound in alone:
+        place = _place(folder, sound)
+        if len(tops[place]) == 1 and tops[place].isdisjoint(mixed) and (text := placed.get(place)):
             own[sound] = text
     return own
 
 
-def _own(sound: Path) -> list[Path]:
-    return [sound.with_name(name + ending) for name in (sound.stem, sound.name) for ending in _ENDINGS]
+def _only(paths: Iterable[Path], key: Callable[[Path], _Key]) -> dict[_Key, Path | None]:
+    """Paths by their keys; None where two have the same."""
+    found: dict[_Key, Path | None] = {}
+    for path in paths:
+        place = key(path)
+        found[place] = None if place in found else path
+    return found
+
+
+def _spelled(text: Path) -> str:
+    """Its path in one spelling: macOS takes accents off their letters, and old corpora have capitals."""
+    path = normalize("NFC", str(text))
+    ending = text.suffix
+    return path if ending.islower() else path.removesuffix(ending) + ending.lower()
+
+
+def _own(sound: Path) -> Iterator[str]:
+    path = normalize("NFC", str(sound))
+    names = (path.removesuffix(sound.suffix), path)
+    return (name + ending for name in names for ending in _ENDINGS)
+
+
+def _top(folder: Path, path: Path) -> str:
+    """The folder in the folder that it is in."""
+    return path.relative_to(folder).parts[0]
 
 
 def _place(folder: Path, path: Path) -> tuple[str, ...]:
-    """`p225`, `p225_001` of `txt/p225/p225_001.txt` and `wav48/p225/p225_001_mic1.flac`; nothing if it is in
-    no folder of the folder."""
-    _first, *parents = path.relative_to(folder).parts[:-1] or ("",)
-    return (*parents, _VCTK.sub(r"\1", path.stem)) if path.parent != folder else ()
+    """`p225`, `p225_001` of `txt/p225/p225_001.txt` and `wav48/p225/p225_001_mic1.flac`."""
+    return (*path.relative_to(folder).parts[1:-1], _VCTK.sub(r"\1", normalize("NFC", path.stem)))
 
 
 def _said_in_thchs(text: Path, within: Path | None) -> dict[str, str]:
@@ -160,6 +216,8 @@ def _said_in_thchs(text: Path, within: Path | None) -> dict[str, str]:
         if not named.is_file() or not (within is None or named.resolve().is_relative_to(within.resolve())):
             raise ManifestError("{path} names {named}, which is not there.", path=text.name, named=said)
         said = _first_line(named)
+        if PurePosixPath(said).name == text.name:
+            raise ManifestError("{path} names {named}, which is not there.", path=text.name, named=said)
     found = _THCHS.fullmatch(text.name.partition(".")[0])
     return {"text": said, "speaker": found[1], "language": "zh"} if found else {"text": said}
 
@@ -169,37 +227,51 @@ def _first_line(path: Path) -> str:
         return " ".join(file.readline(_MOST_CHARACTERS).split())
 
 
-def _in_lists(lists: Sequence[Path], sounds: Sequence[Path]) -> dict[Path, dict[str, str]]:
-    """Sounds, and what is known of each from a line that names it; of several sounds of that name the one
-    whose path the line tells, else the one that lies nearest to the list.
+class _Told(NamedTuple):
+    """What lists tell of a sound."""
+
+    path: Path
+    values: dict[str, str]
+    is_doubtful: bool = False
+    """Whether another line has another text for it."""
+
+
+def _in_lists(folder: Path, lists: Sequence[Path], sounds: Sequence[Path]) -> dict[Path, _Told]:
+    """Sounds, and what is known of each from a line that names it. A list is one of the sounds in the nearest
+    folder above it that has any; a line means the only one there that is called and lies as it tells.
 
     Raises:
         ManifestError: if a list is not UTF-8 text.
     """
     by_stem: dict[str, list[Path]] = {}
-    for sound in sounds:
-        by_stem.setdefault(sound.stem, []).append(sound)
-    found: dict[Path, dict[str, str]] = {}
+    if lists:
+        for sound in sounds:
+            by_stem.setdefault(normalize("NFC", sound.stem), []).append(sound)
+    parents = {sound.parent for sound in sounds}
+    holding = parents.union(*(parent.parents for parent in parents)) - {folder}
+    found: dict[Path, _Told] = {}
     for path in lists:
-        for name, values in _told(path):
-            named = by_stem.get(name.name, [])
-            exact = [sound for sound in named if sound.parts[-len(name.parts) : -1] == name.parts[:-1]]
-            if len(exact) == 1:
-                found[exact[0]] = values
-            elif nearest := _nearest(path, named):
-                found.setdefault(nearest, values)
+        base = next(filter(holding.__contains__, path.parents), None)
+        within = f"{base}{os.sep}" if base else ""
+        for stem, folders, values in _told(path, by_stem):
+            near = [sound for sound in by_stem[stem] if str(sound).startswith(within)]
+            meant = [sound for sound in near if not folders or _lies_in(folders, folder, sound)]
+            if len(meant) == 1:
+                told = found.setdefault(meant[0], _Told(path, values))
+                if told.values["text"] != values["text"]:
+                    found[meant[0]] = told._replace(is_doubtful=True)
     return found
 
 
-def _nearest(path: Path, sounds: Sequence[Path]) -> Path | None:
-    """The sound that shares most folders with a path; none if there are several."""
-    shared = [len(os.path.commonpath((path.parent, sound))) for sound in sounds]
-    most = max(shared, default=0)
-    return sounds[shared.index(most)] if shared.count(most) == 1 else None
+def _lies_in(folders: Sequence[str], folder: Path, sound: Path) -> bool:
+    """Whether a sound lies as a line tells, as far as its path is known within the folder."""
+    parents = sound.relative_to(folder).parts[-2::-1]
+    return all(told in (there, _FEATURES) for told, there in zip(reversed(folders), parents, strict=False))
 
 
-def _told(path: Path) -> Iterator[tuple[PurePosixPath, dict[str, str]]]:
-    """The sounds of a list, each without its ending, and what is known of it.
+def _told(path: Path, known: Container[str]) -> Iterator[tuple[str, Sequence[str], dict[str, str]]]:
+    """The `known` sounds of a list, by their names without an ending, the folders that it tells of each, and
+    what is known of it.
 
     Raises:
         ManifestError: if it is not UTF-8 text.
@@ -207,11 +279,14 @@ def _told(path: Path) -> Iterator[tuple[PurePosixPath, dict[str, str]]]:
     try:
         with path.open(encoding=encoding_of(path)) as lines:
             for line in filter(None, map(_LINE.match, lines)):
-                name = PurePosixPath(line[1])
-                name = name.with_suffix("") if name.suffix.lower() in SOUND_FILES else name
+                *folders, name = normalize("NFC", line[1]).strip("/").split("/")
+                ending = PurePosixPath(name).suffix
+                name = name.removesuffix(ending) if ending.lower() in SOUND_FILES else name
+                if name not in known:
+                    continue
                 *others, text = line[2].strip().split("\t")
                 values = {"text": text}
-                if found := _SPEAKER.match(name.name):
+                if found := _SPEAKER.match(name):
                     values["speaker"] = next(filter(None, found.groups()))
                 elif others:
                     values["speaker"] = others[0].strip()
@@ -219,7 +294,7 @@ def _told(path: Path) -> Iterator[tuple[PurePosixPath, dict[str, str]]]:
                     values["language"] = "zh"
                 elif path.name == WITH_PINYIN:
                     values["text"] = " ".join(word for word in text.split() if not _PINYIN.fullmatch(word))
-                yield name, values
+                yield name, folders, values
     except ValueError as error:
         raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path) from error
 

@@ -2,6 +2,7 @@
 EAF, NIST's STM, and the labels of Audacity.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -15,8 +16,10 @@ from studio.files import encoding_of
 _MOST_CHARACTERS = 2**24
 """Captions of five hours have a hundredth of it."""
 _TIMES = re.compile(r"\s*((?:\d+:)?\d+:\d+[.,]\d+)\s*-->\s*((?:\d+:)?\d+:\d+[.,]\d+)")
-_LABEL = re.compile(r"(\d+[.,]\d+)\t(\d+[.,]\d+)\t?(.*)")
-_WORD = re.compile(r'"(?:[^"]|"")*"|(?<!\S)-?\d[\d.e+-]*(?!\S)')
+_LABEL = re.compile(r"([-+.,\de]*\d)\t([-+.,\de]*\d)(?:\t(.*))?")
+_TIMED = re.compile(rf"^{_LABEL.pattern}$|-->|\A\s*0 \d{{4,}} \D", re.MULTILINE)
+"""Labels, captions, and the numbers of samples before what is said in texts of TIMIT and aligners."""
+_WORD = re.compile(r'"(?:[^"]|"")*+"|(?<!\S)-?\d[\d.e+-]*(?!\S)')
 """Texts and numbers that stand alone: of a TextGrid, long or short, nothing else counts (Praat's manual,
 TextGrid file formats)."""
 _NOT_SCORED = ("ignore_time_segment_in_scoring", "inter_segment_gap")
@@ -38,28 +41,42 @@ def captions_in(path: Path) -> list[Caption]:
         UnicodeDecodeError: if it is no text.
     """
     try:
-        return list(_READERS[path.suffix.lower()](path))
+        found = list(_READERS.get(path.suffix.lower(), _labels)(path))
+        if not all(0 <= one.start < math.inf and one.end < math.inf for one in found):
+            raise ValueError
     except UnicodeDecodeError:
         raise
     except (ElementTree.ParseError, ValueError, StopIteration) as error:
         raise ManifestError("{path} is damaged, or no such file as its name says.", path=path.name) from error
+    return found
 
 
 def _text_of(path: Path) -> str:
     with path.open(encoding=encoding_of(path)) as file:
-        return file.read(_MOST_CHARACTERS)
+        text = file.read(_MOST_CHARACTERS + 1)
+    if len(text) > _MOST_CHARACTERS:
+        raise ValueError
+    return text
 
 
-def are_labels(text: str) -> bool:
-    """Whether a text is labels of Audacity: times in each line, which nobody says."""
-    lines = text.splitlines()
-    return bool(lines) and all(_LABEL.fullmatch(line) or line.startswith("\\") for line in lines)
+def are_timed(text: str) -> bool:
+    """Whether a text has times in it, which nobody says."""
+    return _TIMED.search(text) is not None
 
 
 def _labels(path: Path) -> Iterator[Caption]:
-    """`1.250000`, `3.500000` and `good morning` with tabs between; a line of frequencies may follow."""
-    for found in filter(None, map(_LABEL.fullmatch, _text_of(path).splitlines())):
-        yield Caption(_number(found[1]), _number(found[2]), (found[3],))
+    """`1.250000`, `3.500000` and `good morning` with tabs between; a line of frequencies may follow. Captions
+    that were saved as a text are read as such.
+    """
+    text = _text_of(path)
+    if "-->" in text:
+        yield from _shown(path)
+        return
+    for line in text.split("\n"):
+        if found := _LABEL.fullmatch(line):
+            yield Caption(_number(found[1]), _number(found[2]), (found[3] or "",))
+        elif line.strip() and not line.startswith("\\"):
+            raise ValueError
 
 
 def _shown(path: Path) -> Iterator[Caption]:
@@ -74,6 +91,8 @@ def _shown(path: Path) -> Iterator[Caption]:
                 *times, tuple(lines[:-1] if found and lines[-1:] and lines[-1].isdigit() else lines)
             )
             times = None
+        if not found and "-->" in line:
+            raise ValueError
         if found:
             times, lines = (_seconds(found[1]), _seconds(found[2])), []
         elif times and line.strip():
@@ -93,9 +112,11 @@ def _number(text: str) -> float:
 
 def _scored(path: Path) -> Iterator[Caption]:
     """STM: recording, channel, speaker, start, end, perhaps labels in angle brackets, text."""
-    for line in _text_of(path).splitlines():
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and not line.startswith(";;") and not fields[5].endswith(_NOT_SCORED):
+    lines = [line.split(maxsplit=5) for line in _text_of(path).split("\n") if not line.startswith(";;")]
+    recordings = {fields[0] for fields in lines if fields}
+    for fields in lines:
+        is_said = len(fields) == 6 and not fields[5].lower().endswith(_NOT_SCORED)
+        if is_said and (len(recordings) == 1 or fields[0] == path.stem):
             yield Caption(float(fields[3]), float(fields[4]), (fields[5],))
 
 
@@ -115,25 +136,34 @@ def _of_praat(path: Path) -> list[Caption]:
         if any(one.lines[0].strip() for one in tier):
             spoken.append((name.strip('"'), tier))
     if len(spoken) > 1:
-        raise ManifestError(
-            "{path} has several tiers ({names}): keep the one with the sentences that are spoken.",
-            path=path.name,
-            names=", ".join(name for name, _tier in spoken),
-        )
+        raise _several(path, [name for name, _tier in spoken])
     return [one for _name, tier in spoken for one in tier]
 
 
+def _several(path: Path, tiers: Iterable[str]) -> ManifestError:
+    return ManifestError(
+        "{path} has several tiers ({names}): keep the one with the sentences that are spoken.",
+        path=path.name,
+        names=", ".join(tiers),
+    )
+
+
 def _of_elan(path: Path) -> Iterator[Caption]:
-    """The tiers that lean on no other one: one for each who speaks."""
+    """The tiers that lean on no other one: the only one, or one for each participant. What is done or meant
+    may stand in such tiers, too.
+    """
     root = ElementTree.fromstring(_text_of(path))
     times = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
-    for tier in root.iter("TIER"):
-        if tier.get("PARENT_REF") is None:
-            for one in tier.iter("ALIGNABLE_ANNOTATION"):
-                start, end = (times.get(one.get(f"TIME_SLOT_REF{number}")) for number in (1, 2))
-                if start and end:
-                    said = one.findtext("ANNOTATION_VALUE") or ""
-                    yield Caption(int(start) / 1000, int(end) / 1000, tuple(said.splitlines()))
+    whole = [tier for tier in root.iter("TIER") if tier.get("PARENT_REF") is None]
+    tiers = [tier for tier in whole if any(map(str.strip, tier.itertext()))]
+    who = {tier.get("PARTICIPANT") for tier in tiers}
+    if len(tiers) > 1 and (len(who) < len(tiers) or not all(who)):
+        raise _several(path, [tier.get("TIER_ID", "") for tier in tiers])
+    for one in (one for tier in tiers for one in tier.iter("ALIGNABLE_ANNOTATION")):
+        start, end = (times.get(one.get(f"TIME_SLOT_REF{number}")) for number in (1, 2))
+        if start and end:
+            said = one.findtext("ANNOTATION_VALUE") or ""
+            yield Caption(float(start) / 1000, float(end) / 1000, tuple(said.splitlines()))
 
 
 _READERS: Mapping[str, Callable[[Path], Iterable[Caption]]] = {
@@ -141,6 +171,5 @@ _READERS: Mapping[str, Callable[[Path], Iterable[Caption]]] = {
     ".textgrid": _of_praat,
     ".eaf": _of_elan,
     ".stm": _scored,
-    ".txt": _labels,
 }
-ENDINGS = tuple(ending for ending in _READERS if ending != ".txt")
+ENDINGS = tuple(_READERS)

@@ -53,3 +53,12 @@ def test_nothing_outside_of_its_folder_is_found_for_a_visitor(corpus: Path, tmp_
         with pytest.raises(ManifestError, match="did not come with its list"):
             Places([corpus], [corpus]).find(named)
     assert Places([corpus], [corpus]).find("a.wav")[0] == corpus / "train" / "a.wav"
+
+
+def test_of_two_folders_of_another_machine_only_one_is_this(corpus: Path) -> None:
+    places = Places([corpus], [])
+    assert places.find("/data/ann/train/a.wav")[0] == corpus / "train" / "a.wav"
+    assert places.find("/data/ann/train/b.wav") and places.find("/other/test/b.wav")
+    for named in ("/data/bob/train/a.wav", f"/data/{'é' * 300}/train/a.wav"):
+        with pytest.raises(ManifestError, match="There is no audio file"):
+            places.find(named)

@@ -187,3 +187,10 @@ def test_who_speaks_and_how_is_not_said(sound: Sound, tmp_path: Path, shown: str
     lines = f"00:00:00,500 --> 00:00:02,000\n{shown}\n\n00:00:02,000 --> 00:00:03,000\nSubtitles: www.a.org\n"
     sound("talk.wav", 4).with_suffix(".srt").write_text(lines, encoding="utf-8")
     assert said(read_manifest(tmp_path)) == [("talk.wav", spoken)]
+
+
+def test_captions_called_as_one_recording_are_not_those_of_another(sound: Sound, tmp_path: Path) -> None:
+    for name in ("talk.wav", "talk.de.wav"):
+        sound(name, 5)
+    (tmp_path / "talk.de.srt").write_text("1\n00:00:01,000 --> 00:00:03,000\nja\n", encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("talk.de.wav", "ja")]

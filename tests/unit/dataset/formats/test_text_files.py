@@ -224,3 +224,99 @@ def test_texts_may_be_saved_as_notepad_does(sound: Sound, tmp_path: Path, encodi
     text = "\ufeffgrüß dich\n" if encoding == "utf-16-be" else "grüß dich\n"
     sound("a.wav").with_suffix(".txt").write_text(text, encoding=encoding)
     assert said(read_manifest(tmp_path)) == [("a.wav", "grüß dich")]
+
+
+def test_a_text_is_never_that_of_a_sound_elsewhere_that_is_called_as_a_lost_one(
+    sound: Sound, tmp_path: Path
+) -> None:
+    for name in ("ann/wav/0.wav", "bob/wav/1.wav", "cy/7.wav", "cy/8.wav", "x/5.wav", "y/5.wav"):
+        sound(name)
+    for name, text in (
+        ("ann/text", "0 ann"),
+        ("bob/text", "0 bob\n1 one"),
+        ("text", "dee/7 dee"),
+        ("cy/8.txt", "eight"),
+        ("dee/7.txt", "dee"),
+        ("texts/5.txt", "whose?"),
+        ("9.txt", "a note"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    read = read_manifest(tmp_path)
+    assert said(read) == [("0.wav", "ann"), ("1.wav", "one"), ("8.wav", "eight")]
+    assert reasons(read) == [(number, "The row has no text.") for number in (3, 5, 6)]
+
+
+def test_of_two_texts_for_a_sound_nobody_knows_which_is_true(sound: Sound, tmp_path: Path) -> None:
+    for name in ("a.wav", "b.wav"):
+        sound(name)
+    (tmp_path / "text").write_text("a one\nb two\na three\n", encoding="utf-8")
+    (tmp_path / "transcripts.txt").write_text("b two\na one\n", encoding="utf-8")
+    read = read_manifest(tmp_path)
+    assert said(read) == [("b.wav", "two")]
+    assert reasons(read) == [
+        (1, "a.wav has one text in text, and another in a line of it or of another list.")
+    ]
+
+
+def test_the_list_of_all_is_not_the_text_of_a_recording_called_as_it(sound: Sound, tmp_path: Path) -> None:
+    for name in ("a.wav", "b.wav", "text.wav"):
+        sound(name)
+    (tmp_path / "text.txt").write_text("a one\nb two\n", encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("a.wav", "one"), ("b.wav", "two")]
+    (tmp_path / "a.txt").write_text("own", encoding="utf-8")
+    (tmp_path / "b.wav").unlink()
+    assert said(read_manifest(tmp_path)) == [("a.wav", "own"), ("text.wav", "a one b two")]
+
+
+def test_capitals_and_letters_that_macos_takes_apart_are_no_other_name(sound: Sound, tmp_path: Path) -> None:
+    for name in ("A.WAV", "cafe\u0301.wav", "re\u0301.wav"):
+        sound(name)
+    for name, text in (("A.TXT", "one"), ("caf\u00e9.txt", "two"), ("text", "r\u00e9 three")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [each.text for each in read_manifest(tmp_path).examples] == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("ending", [".txt", ".lab", ".TXT"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("1.5\t3.0\tone\n\n3.0\t4.0\ttwo\n", id="an empty line"),
+        pytest.param("1\t3\tone two\n", id="whole seconds"),
+        pytest.param("1\n00:00:01,000 --> 00:00:03,000\none two\n", id="captions"),
+    ],
+)
+def test_times_are_no_words(sound: Sound, tmp_path: Path, ending: str, text: str) -> None:
+    (sound("a.wav", 5).with_suffix(ending)).write_text(text, encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("a.wav", "one two")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("0 46797 She had your dark suit\n", id="TIMIT"),
+        pytest.param("[00:00.000 --> 00:03.000] one\n", id="what Whisper prints"),
+        pytest.param("1.0\t2.0\tone\ntwo\n", id="a line without times"),
+        pytest.param("1.0\t1e999\tone\n", id="no number"),
+        pytest.param("-1.0\t2.0\tone\n", id="before the beginning"),
+    ],
+)
+def test_times_that_cannot_be_read_are_no_words_either(sound: Sound, tmp_path: Path, text: str) -> None:
+    (sound("a.wav", 5).with_suffix(".txt")).write_text(text, encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"a\.txt is damaged, or no such file as its name says"):
+        read_manifest(tmp_path)
+
+
+def test_what_cannot_be_opened_and_what_names_itself_is_said(
+    sound: Sound, tmp_path: Path, settings: Settings
+) -> None:
+    (sound("a.wav").with_suffix(".txt")).symlink_to("a.txt")
+    (sound("b.wav").with_suffix(".wav.trn")).write_text("b.wav.trn\n", encoding="utf-8")
+    (sound("c.wav").with_suffix(".txt")).write_text("said", encoding="utf-8")
+    (sound("d.wav").with_suffix(".txt")).write_text("n\0u\0l\0", encoding="utf-8")
+    assert [reason for _line, reason in reasons(read_manifest(tmp_path))] == [
+        "a.txt cannot be read: Too many levels of symbolic links.",
+        "b.wav.trn names b.wav.trn, which is not there.",
+        "The row has a NUL, which is in no text: save it again in UTF-8.",
+    ]
+    assert said(manifest.read_manifest(tmp_path, replace(settings, on_spaces=True))) == [("c.wav", "said")]

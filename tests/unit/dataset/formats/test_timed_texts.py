@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from studio.dataset.formats.timed_texts import captions_in
+from studio.errors import ManifestError
 from tests.reading import read_manifest
 
 from .conftest import Sound, reasons
@@ -68,9 +69,11 @@ EAF = """<?xml version="1.0" encoding="UTF-8"?>
 <ANNOTATION_DOCUMENT><TIME_ORDER>
 <TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="1500"/><TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="3000"/>
 <TIME_SLOT TIME_SLOT_ID="ts3" TIME_VALUE="4250"/><TIME_SLOT TIME_SLOT_ID="ts4"/></TIME_ORDER>
-<TIER TIER_ID="Bob"><ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts2" TIME_SLOT_REF2="ts3">
+<TIER TIER_ID="Bob" PARTICIPANT="Bob"><ANNOTATION>
+<ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts2" TIME_SLOT_REF2="ts3">
 <ANNOTATION_VALUE>second</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
-<TIER TIER_ID="Ann"><ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
+<TIER TIER_ID="Ann" PARTICIPANT="Ann"><ANNOTATION>
+<ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
 <ANNOTATION_VALUE>the "first" 1</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
 <ANNOTATION><ALIGNABLE_ANNOTATION TIME_SLOT_REF1="ts3" TIME_SLOT_REF2="ts4">
 <ANNOTATION_VALUE>whose end nobody knows</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
@@ -128,6 +131,13 @@ def test_of_several_tiers_nobody_knows_which_is_spoken(sound: Sound, tmp_path: P
         ("talk.eaf", EAF[:200]),
         ("talk.TextGrid", LONG_TEXTGRID[:-300]),
         ("talk.stm", "talk 1 ann now then <o> hello"),
+        ("talk.stm", "talk 1 ann nan 2 <o> hello"),
+        ("talk.stm", "talk 1 ann -1 2 <o> hello"),
+        ("talk.stm", "talk 1 ann 1 1e999 <o> hello"),
+        ("talk.eaf", EAF.replace("4250", "9" * 400)),
+        ("talk.TextGrid", '"IntervalTier" "' + "a" * 2**24),
+        ("talk.srt", "1\n00:00:01,000 --> 00:00:02,000\none\n-0:00:02,000 --> 00:00:03,000\ntwo\n"),
+        ("talk.srt", "1\n00:00:01,000 --> 00:00:02,000\n" + "one\n" * 2**22),
     ],
 )
 def test_a_damaged_file_is_named(sound: Sound, tmp_path: Path, name: str, content: str) -> None:
@@ -154,3 +164,32 @@ def test_the_number_of_a_caption_below_a_line_with_a_space_is_no_text(tmp_path: 
         encoding="utf-8",
     )
     assert [one.lines for one in captions_in(path)] == [("one",), ("2 of 2",)]
+
+
+@pytest.mark.parametrize("who", ["", 'PARTICIPANT="Ann"'])
+def test_what_is_done_is_not_taken_for_what_is_said(tmp_path: Path, who: str) -> None:
+    path = tmp_path / "talk.eaf"
+    path.write_text(
+        EAF.replace('PARTICIPANT="Bob"', who).replace('ID="Bob"', 'ID="gestures"'), encoding="utf-8"
+    )
+    with pytest.raises(
+        ManifestError, match=r"several tiers \(gestures, Ann\): keep the one with the sentences"
+    ):
+        captions_in(path)
+
+
+def test_of_an_stm_of_several_recordings_each_has_its_own_lines(tmp_path: Path) -> None:
+    path = tmp_path / "talk.stm"
+    path.write_text("other 1 ann 0 1 no\n;; a remark\ntalk 1 ann 0 1 yes\n", encoding="utf-8")
+    assert [one.lines for one in captions_in(path)] == [("yes",)]
+
+
+def test_who_goes_on_while_another_speaks_is_heard_to_the_end(sound: Sound, tmp_path: Path) -> None:
+    sound("talk.wav", 40)
+    (tmp_path / "talk.stm").write_text(
+        "talk 1 ann 1 5 a long sentence\ntalk 1 bob 2 3 yes\ntalk 1 ann 6 8 so\ntalk 1 bob 6 7 no\n",
+        encoding="utf-8",
+    )
+    (example,) = read_manifest(tmp_path).examples
+    assert (example.start_seconds, example.end_seconds) == (1, 8)
+    assert example.text == "a long sentence yes no so" and not example.segments
