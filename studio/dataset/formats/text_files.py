@@ -248,7 +248,8 @@ def _in_lists(folder: Path, lists: Sequence[Path], sounds: Sequence[Path]) -> di
         for sound in sounds:
             by_stem.setdefault(normalize("NFC", sound.stem), []).append(sound)
     parents = {sound.parent for sound in sounds}
-    holding = parents.union(*(parent.parents for parent in parents)) - {folder}
+    above = parents.union(*(parent.parents for parent in parents))
+    holding = {parent for parent in above - {folder} if parent.is_relative_to(folder)}
     found: dict[Path, _Told] = {}
     for path in lists:
         base = next(filter(holding.__contains__, path.parents), None)

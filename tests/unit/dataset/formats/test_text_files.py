@@ -147,12 +147,20 @@ def test_on_a_space_no_link_leads_to_a_text_elsewhere(
     ],
 )
 def test_one_file_has_the_texts_of_many_sounds(
-    sound: Sound, tmp_path: Path, listed_in: str, lines: str, sounds: list[str]
+    sound: Sound,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listed_in: str,
+    lines: str,
+    sounds: list[str],
 ) -> None:
     names = [sound(name.format(number)).name for name in sounds for number in (0, 1)]
     (tmp_path / listed_in).parent.mkdir(exist_ok=True)
     (tmp_path / listed_in).write_text(lines, encoding="utf-8")
     assert said(read_manifest(tmp_path)) == list(zip(names, ("one", "two"), strict=True))
+    for place, named in ((tmp_path, "."), (tmp_path.parent, tmp_path.name)):
+        monkeypatch.chdir(place)
+        assert said(read_manifest(named)) == said(read_manifest(tmp_path))
     with pytest.raises(ManifestError, match="belongs to the recordings beside it: name its folder"):
         read_manifest(tmp_path / listed_in)
 
