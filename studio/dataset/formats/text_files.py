@@ -145,8 +145,8 @@ def _seconds_of(sound: Path) -> float:
 
 
 def _own_texts(folder: Path, sounds: Sequence[Path], texts: Collection[Path]) -> dict[Path, Path]:
-    """Sounds, and the text of each: beside it, else the only one at the same place of another folder, which
-    has texts and nothing else.
+    """Sounds, and the text of each: beside it, else the only one at the same place in a folder that has texts
+    and no sounds (`_place`).
     """
     spelled = _only(texts, _spelled)
     own = {
@@ -195,7 +195,7 @@ def _own(sound: Path) -> Iterator[str]:
 
 
 def _top(folder: Path, path: Path) -> str:
-    """The folder in the folder that it is in."""
+    """The first part of its path below `folder`."""
     return path.relative_to(folder).parts[0]
 
 
@@ -237,8 +237,10 @@ class _Told(NamedTuple):
 
 
 def _in_lists(folder: Path, lists: Sequence[Path], sounds: Sequence[Path]) -> dict[Path, _Told]:
-    """Sounds, and what is known of each from a line that names it. A list is one of the sounds in the nearest
-    folder above it that has any; a line means the only one there that is called and lies as it tells.
+    """Sounds, and what is known of each from a line that names it.
+
+    A list tells of the sounds below its own folder or, if there are none, below the nearest folder above it
+    that has some. A line means the only one of them with its name, in the folders that it tells, if any.
 
     Raises:
         ManifestError: if a list is not UTF-8 text.
@@ -265,7 +267,7 @@ def _in_lists(folder: Path, lists: Sequence[Path], sounds: Sequence[Path]) -> di
 
 
 def _lies_in(folders: Sequence[str], folder: Path, sound: Path) -> bool:
-    """Whether a sound lies as a line tells, as far as its path is known within the folder."""
+    """Whether the last folders of a sound are those that a line tells, as far as both go."""
     parents = sound.relative_to(folder).parts[-2::-1]
     return all(told in (there, _FEATURES) for told, there in zip(reversed(folders), parents, strict=False))
 
