@@ -88,9 +88,16 @@ def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_ha
     page.get_by_label("Name of the run").fill("seen")
     start = page.locator("#train-start")
     start.scroll_into_view_if_needed()
-    start.click()
     status = page.locator("#run-status")
+    let_go = held(page, "queue/join")
+    start.click()
+    is_in_view(status)  # still empty
+    page.wait_for_function("scrollY + innerHeight > document.body.scrollHeight - 2")
+    page.wait_for_timeout(600)  # it has come to rest, and was looked at once more
+    page.evaluate(LATER)
+    let_go()
     expect(status).to_contain_text("seen")
+    expect(page.locator("#run-stop")).to_be_visible()
     is_in_view(status)
     page.locator("#run-stop").click()
     expect(page.locator("#run-remove")).to_be_visible()
