@@ -98,3 +98,4 @@ def test_a_voice_is_found_where_it_is(demo_speech: Path) -> None:
     assert 3.0 < spans[0][0] < 3.6
     assert 3.0 + len(speech) / RATE - 1.0 < spans[-1][1] < 3.2 + len(speech) / RATE
     assert voiced_spans(silence) == voiced_spans(silence[:0]) == []
+    assert voiced_spans(speech[::-1]) != voiced_spans(speech) == voiced_spans(speech.copy())
