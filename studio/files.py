@@ -18,6 +18,8 @@ from studio.errors import ConfigError, StorageError
 from studio.messages import Message
 from studio.units import format_bytes
 
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""The first two bytes of a text in UTF-16, as Excel, Praat and Notepad write it."""
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095
 """Bytes that file systems give a name, and all names of a path together."""
 _ASIDE_BYTES = 40
@@ -93,11 +95,11 @@ def is_folder(path: Path) -> bool:
 
 
 def encoding_of(path: Path) -> str:
-    """The encoding of a text that a person has saved: UTF-16, as Excel, Praat and Notepad write it, says so
-    by its first two bytes; anything else is taken for UTF-8, with or without a mark.
+    """The encoding of a text that a person has saved: UTF-16, if it begins so; anything else is taken
+    for UTF-8, with or without a mark.
     """
     with path.open("rb") as file:
-        return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+        return "utf-16" if file.read(2) in UTF16_MARKS else "utf-8-sig"
 
 
 def files_below(folder: Path, endings: Collection[str]) -> list[Path]:

@@ -1,6 +1,5 @@
 """A row of a manifest, and the rows of CSV and TSV, each read as it is written."""
 
-import codecs
 import csv
 import gzip
 import io
@@ -14,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import Wanted, columns_of
 from studio.errors import ManifestError, in_brief
+from studio.files import UTF16_MARKS
 
 _GZIP = b"\x1f\x8b"
 """What files packed with gzip begin with."""
@@ -46,7 +46,7 @@ def open_bytes(path: Path) -> BinaryIO:
     """
     file = path.open("rb")
     begin = file.peek(2)[:2]
-    if begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+    if begin in UTF16_MARKS:
         with file:
             return io.BytesIO(_from_utf16(path, file.read(_MOST_UTF16_BYTES + 1)))
     if begin != _GZIP:

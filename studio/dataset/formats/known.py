@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, tab_rows
-from studio.dataset.formats import common_voice, fleurs, kaldi, lhotse, ljspeech, text_files, voxpopuli
+from studio.dataset.formats import (
+    common_voice,
+    fleurs,
+    kaldi,
+    lhotse,
+    ljspeech,
+    text_files,
+    text_lists,
+    voxpopuli,
+)
 from studio.dataset.tables import check_text, parsed_lines, rows_of
 from studio.errors import ManifestError
 
@@ -49,12 +58,12 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
         rows = tab_rows(path, first_line, blank_lines, wanted, marks_are_text=True)
         clips = beside / common_voice.SOUND_FOLDER
         return Listed("common_voice", map(common_voice.with_ending, rows), (beside, clips))
-    if path.name == text_files.WITH_PINYIN:
+    if path.name == text_lists.WITH_PINYIN:
         raise _belongs_to_its_folder(path)
     try:
         found, rows = rows_of(path, blank_lines, first_line, wanted)
     except ManifestError:
-        if path.name == text_files.AISHELL.name:
+        if path.name == text_lists.AISHELL.name:
             raise ManifestError(
                 "{path} has the texts of AISHELL-1: name the folder of the recordings, such as "
                 "data_aishell/wav/train.",

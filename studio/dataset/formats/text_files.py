@@ -1,20 +1,20 @@
-"""Texts in files of their own: `a.txt` beside `a.wav` or in a folder of texts as VCTK has it, THCHS-30's
-`a.wav.trn`, captions of a recording (`subtitles`), or one file for many sounds with lines such as
-`84-121123-0000 GO DO YOU HEAR`, as those of LibriSpeech, MLS, AISHELL and JSUT.
+"""Sounds in folders, and their texts: in files of their own, `a.txt` beside `a.wav` or in a folder of texts
+as VCTK has it, THCHS-30's `a.wav.trn`, captions of a recording (`subtitles`), or one file for many sounds
+(`text_lists`).
 """
 
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from unicodedata import normalize
 
 from studio.dataset.audio import SOUND_FILES, audio_duration
 from studio.dataset.delimited import Row
-from studio.dataset.formats import subtitles, timed_texts
+from studio.dataset.formats import subtitles, text_lists, timed_texts
 from studio.dataset.rows import WINDOW_SECONDS
 from studio.errors import DataError, ManifestError
 from studio.files import encoding_of, files_below
@@ -26,26 +26,8 @@ _ENDINGS = (".txt", ".normalized.txt", ".lab", _WITH_SYLLABLES)
 sound's own ending, or behind it."""
 _THCHS = re.compile(r"([A-D]\d+)_\d+")
 """A sound of THCHS-30, and who speaks."""
-_SPEAKER = re.compile(r"(\d+)[-_]\d+[-_]\d{4,6}$|BAC009(S\d{4})W|(SSB\d{4})\d{4}$")
-"""Who speaks, in the name of a sound of LibriSpeech or MLS, of AISHELL-1, and of AISHELL-3."""
-WITH_PINYIN = "content.txt"
-"""AISHELL-3: behind each character how it is said, `广 guang3 州 zhou1`."""
-_PINYIN = re.compile(r"[a-z:]+\d")
-_LIST = re.compile(
-    r"(.+\.trans|trans(cripts?|criptions?)?(_utf8)?|aishell_transcript.*|content|prompts|(train_)?text)(\.txt)?",
-    re.IGNORECASE,
-)
-"""Names of files with the texts of many sounds: LibriSpeech, MLS, JSUT, AISHELL, AISHELL-3, MAGICDATA,
-VoxForge, FunASR and Kaldi."""
-_LINE = re.compile(r"\s*([^\t|:\s]+)\s*[\t|:\s]+(.+)")
-_FEATURES = "mfc"
-"""VoxForge's lists have this in place of the folder of the sounds."""
 _VCTK = re.compile(r"(([ps]\d+)_\d+)_mic\d$")
 """VCTK recorded each sentence with two microphones: what it is called without them, and who speaks."""
-AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
-"""Lines such as `BAC009S0002W0122 而 对 楼市`, for the sounds in `wav/train/S0002` beside its folder."""
-_AISHELL_FOLDERS = 4
-"""From that of a speaker up to that of all."""
 _Key = TypeVar("_Key")
 _MOST_CHARACTERS = 2**20
 """More is no text of a clip."""
@@ -65,8 +47,7 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
         real = os.path.realpath(folder)
         texts = {path for path in texts if Path(os.path.realpath(path)).is_relative_to(real)}
     own = _own_texts(folder, sounds, texts)
-    lists = {path for path in texts if _LIST.fullmatch(path.name)}
-    listed = _in_lists(folder, sorted(lists | _of_aishell(folder, goes_up=follows_links)), sounds)
+    listed = text_lists.told_of(folder, texts, sounds, goes_up=follows_links)
     # The text of a `text.wav` may be that of the others.
     of_many = {told.path for sound, told in listed.items() if sound not in own}
     own = {sound: text for sound, text in own.items() if text not in of_many}
@@ -101,7 +82,7 @@ def _clips(
     sound: Path,
     text: Path | None,
     captions: Sequence[Path],
-    listed: Mapping[Path, "_Told"],
+    listed: Mapping[Path, text_lists.Told],
     within: Path | None,
 ) -> Iterator[dict[str, Any]]:
     """What is known of the clips of a sound: of all of it, or of those that captions tell of."""
@@ -133,7 +114,7 @@ def is_text(path: Path) -> bool:
     stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
     stems += [stem.name for stem in subtitles.by_recording([path])]
     sounds = (path.with_name(stem + ending) for stem in stems for ending in ("", *SOUND_FILES))
-    return _LIST.fullmatch(path.name) is not None or any(sound.is_file() for sound in sounds)
+    return text_lists.is_list(path) or any(sound.is_file() for sound in sounds)
 
 
 def _seconds_of(sound: Path) -> float:
@@ -213,9 +194,8 @@ def _said_in_thchs(text: Path, within: Path | None) -> dict[str, str]:
     said = _first_line(text)
     if PurePosixPath(said).name == text.name:
         named = text.parent / said
-        if not named.is_file() or not (within is None or named.resolve().is_relative_to(within.resolve())):
-            raise ManifestError("{path} names {named}, which is not there.", path=text.name, named=said)
-        said = _first_line(named)
+        if named.is_file() and (within is None or named.resolve().is_relative_to(within.resolve())):
+            said = _first_line(named)
         if PurePosixPath(said).name == text.name:
             raise ManifestError("{path} names {named}, which is not there.", path=text.name, named=said)
     found = _THCHS.fullmatch(text.name.partition(".")[0])
@@ -225,86 +205,3 @@ def _said_in_thchs(text: Path, within: Path | None) -> dict[str, str]:
 def _first_line(path: Path) -> str:
     with path.open(encoding=encoding_of(path)) as file:
         return " ".join(file.readline(_MOST_CHARACTERS).split())
-
-
-class _Told(NamedTuple):
-    """What lists tell of a sound."""
-
-    path: Path
-    values: dict[str, str]
-    is_doubtful: bool = False
-    """Whether another line has another text for it."""
-
-
-def _in_lists(folder: Path, lists: Sequence[Path], sounds: Sequence[Path]) -> dict[Path, _Told]:
-    """Sounds, and what is known of each from a line that names it.
-
-    A list tells of the sounds below its own folder or, if there are none, below the nearest folder above it
-    that has some. A line means the only one of them with its name, in the folders that it tells, if any.
-
-    Raises:
-        ManifestError: if a list is not UTF-8 text.
-    """
-    by_stem: dict[str, list[Path]] = {}
-    if lists:
-        for sound in sounds:
-            by_stem.setdefault(normalize("NFC", sound.stem), []).append(sound)
-    parents = {sound.parent for sound in sounds}
-    above = parents.union(*(parent.parents for parent in parents))
-    holding = {parent for parent in above - {folder} if parent.is_relative_to(folder)}
-    found: dict[Path, _Told] = {}
-    for path in lists:
-        base = next(filter(holding.__contains__, path.parents), None)
-        within = f"{base}{os.sep}" if base else ""
-        for stem, folders, values in _told(path, by_stem):
-            near = [sound for sound in by_stem[stem] if str(sound).startswith(within)]
-            meant = [sound for sound in near if not folders or _lies_in(folders, folder, sound)]
-            if len(meant) == 1:
-                told = found.setdefault(meant[0], _Told(path, values))
-                if told.values["text"] != values["text"]:
-                    found[meant[0]] = told._replace(is_doubtful=True)
-    return found
-
-
-def _lies_in(folders: Sequence[str], folder: Path, sound: Path) -> bool:
-    """Whether the last folders of a sound are those that a line tells, as far as both go."""
-    parents = sound.relative_to(folder).parts[-2::-1]
-    return all(told in (there, _FEATURES) for told, there in zip(reversed(folders), parents, strict=False))
-
-
-def _told(path: Path, known: Container[str]) -> Iterator[tuple[str, Sequence[str], dict[str, str]]]:
-    """The `known` sounds of a list, by their names without an ending, the folders that it tells of each, and
-    what is known of it.
-
-    Raises:
-        ManifestError: if it is not UTF-8 text.
-    """
-    try:
-        with path.open(encoding=encoding_of(path)) as lines:
-            for line in filter(None, map(_LINE.match, lines)):
-                *folders, name = normalize("NFC", line[1]).strip("/").split("/")
-                ending = PurePosixPath(name).suffix
-                name = name.removesuffix(ending) if ending.lower() in SOUND_FILES else name
-                if name not in known:
-                    continue
-                *others, text = line[2].strip().split("\t")
-                values = {"text": text}
-                if found := _SPEAKER.match(name):
-                    values["speaker"] = next(filter(None, found.groups()))
-                elif others:
-                    values["speaker"] = others[0].strip()
-                if path.name == AISHELL.name:
-                    values["language"] = "zh"
-                elif path.name == WITH_PINYIN:
-                    values["text"] = " ".join(word for word in text.split() if not _PINYIN.fullmatch(word))
-                yield name, folders, values
-    except ValueError as error:
-        raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path) from error
-
-
-def _of_aishell(folder: Path, *, goes_up: bool) -> set[Path]:
-    """The transcript of AISHELL-1; if it `goes_up`, it may lie beside a folder that has this one in it."""
-    above = [folder, *folder.absolute().parents][: _AISHELL_FOLDERS if goes_up else 1]
-    path = next((path for path in (place / AISHELL for place in above) if path.is_file()), None)
-    is_inside = path is not None and path.resolve().is_relative_to(folder.resolve())
-    return {path} if path and (goes_up or is_inside) else set()
