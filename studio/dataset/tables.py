@@ -126,7 +126,9 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
         except UnicodeDecodeError as error:
             line = lines + error.object.count(b"\n", 0, error.start)
             raise ManifestError(
-                "{path} is not UTF-8 text (line {line}): save it again in UTF-8.", path=path, line=line
+                "{path} is not UTF-8 text (line {line}): save it again in UTF-8 (in Excel: CSV UTF-8).",
+                path=path,
+                line=line,
             ) from error
         if "\0" in text:
             raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
@@ -148,7 +150,9 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
             )
     if decoder.getstate()[0]:
         raise ManifestError(
-            "{path} is not UTF-8 text (line {line}): save it again in UTF-8.", path=path, line=lines
+            "{path} is not UTF-8 text (line {line}): save it again in UTF-8 (in Excel: CSV UTF-8).",
+            path=path,
+            line=lines,
         )
 
 
