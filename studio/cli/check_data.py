@@ -11,6 +11,7 @@ from studio.cli.parsing import Parser, seconds
 from studio.dataset.example import place_of
 from studio.dataset.report import WARNINGS
 from studio.errors import ConfigError
+from studio.evaluation.suspicious import doubted
 from studio.files import write_text
 from studio.options.choices import NORMALIZERS
 from studio.services import Services
@@ -129,7 +130,10 @@ def _summary(answer: CheckAnswer) -> str:
         lines.append(f"{problem.place}: {problem.reason}")
     if len(report.problems) > _SHOWN:
         lines.append(f"… and {len(report.problems) - _SHOWN} more: --quarantine or --json has all of them.")
-    for label in answer.labels[:_SHOWN_LABELS]:
+    wrong = doubted(answer.labels)
+    if answer.labels and not wrong:
+        lines.append(f"The model transcribes what the labels say ({counted(len(answer.labels), 'clip')}).")
+    for label in wrong[:_SHOWN_LABELS]:
         rate = format_percent(label.error_rate)
         place = place_of(label.line, label.source)
         lines.append(f"{place}: {rate} of {label.text!r} differs from {label.heard!r}")

@@ -75,6 +75,11 @@ class HeardLabel:
         return asdict(self)
 
 
+def doubted(labels: Sequence[HeardLabel]) -> list[HeardLabel]:
+    """Those that the model transcribes otherwise."""
+    return [label for label in labels if label.error_rate]
+
+
 def hear_labels(
     engines: ModelCache,
     model_id: str,

@@ -5,9 +5,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from studio.dataset.report import WARNINGS, DatasetReport, Histogram
-from studio.evaluation.suspicious import HeardLabel
+from studio.errors import in_short
+from studio.evaluation.suspicious import HeardLabel, doubted
 from studio.messages import Message
-from studio.reports.data_views import place_of_row, problems_table
+from studio.reports.data_views import SHOWN_CHARACTERS, place_of_row, problems_table
 from studio.reports.language_names import language_name
 from studio.reports.markup import Child, Html, join, table, tag
 from studio.reports.pieces import BLUE, TEAL, facts, note
@@ -109,14 +110,21 @@ def _kinds(report: DatasetReport, locale: str) -> Html:
 
 
 def labels_table(labels: Sequence[HeardLabel], locale: str) -> Html:
-    """Labels and what the model heard, the worst first."""
+    """Labels and what the model heard instead, the worst first."""
+    if not (shown := doubted(labels)[:_SHOWN_LABELS]):
+        text = N_("The model transcribes what the labels say ({count} clips).")
+        return note(tr(text, locale, count=len(labels)), "good")
     headers = [tr(text, locale) for text in (N_("Line"), N_("Label"), N_("Model output"), N_("Errors"))]
     rows: list[list[Child]] = [
-        [place_of_row(label), label.text, label.heard, format_percent(label.error_rate)]
-        for label in labels[:_SHOWN_LABELS]
+        [place_of_row(label), *map(_cut, (label.text, label.heard)), format_percent(label.error_rate)]
+        for label in shown
     ]
     title = tr("Labels the model disagrees with most", locale)
     return tag("div", tag("h2", title), table(headers, rows, numeric=[0, 3], class_="stacked"))
+
+
+def _cut(text: str) -> str:
+    return str(in_short(text, SHOWN_CHARACTERS))
 
 
 def before_and_after(examples: Sequence[tuple[str, str]], locale: str) -> Html:

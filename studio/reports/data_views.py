@@ -11,7 +11,7 @@ from studio.reports.pieces import note
 from studio.translation import N_, said, tr
 from studio.units import format_clock
 
-_SHOWN_CHARACTERS = 300
+SHOWN_CHARACTERS = 300
 """Of a text in the preview."""
 
 
@@ -44,7 +44,7 @@ def _example_row(example: Example, locale: str) -> list[Child]:
     if example.start_seconds:
         name += f" @ {format_clock(example.start_seconds, always_hours=False)}"
     length = tr("{seconds:.1f} s", locale, seconds=seconds) if seconds else ""
-    text = str(in_short(example.text, _SHOWN_CHARACTERS))
+    text = str(in_short(example.text, SHOWN_CHARACTERS))
     return [place_of_row(example), name, text, example.language or "", length]
 
 

@@ -387,6 +387,14 @@ def test_of_several_lists_the_preview_and_doubted_labels_name_the_list() -> None
         assert told == text
 
 
+def test_a_label_that_the_model_transcribes_alike_is_not_among_those_it_disagrees_with() -> None:
+    alike = HeardLabel(1, "a.wav", "hello", "Hello.", 0.0, "", "en", 1.0)
+    long = replace(alike, line=2, text="so " * 5000, heard="so", error_rate=1.0)
+    shown = labels_table([long, alike], "en")
+    assert "Hello." not in shown and len(shown) < 2000
+    assert text_of(labels_table([alike], "en")) == "The model transcribes what the labels say (1 clip)."
+
+
 SEGMENTS = (
     Segment(0.0, 1.5, " Hello you", (Word(0.0, 0.5, "Hello", 0.98), Word(0.5, 1.5, " you"))),
     Segment(61.0, 63.25, EVIL),
