@@ -113,7 +113,10 @@ window.explorer = (element, trigger) => {
     const plot = event.target.closest?.('.js-plotly-plot');
     if (!plot?.on || plot.dataset.asks || !plot.closest(clips.dataset.figures)) return;
     plot.dataset.asks = true;
-    plot.on('plotly_click', (clicked) => trigger('submit', {ask: clicked.points[0].customdata}));
+    plot.on('plotly_click', (clicked) => {
+      trigger('submit', {ask: clicked.points[0].customdata});
+      window.bringIntoView('evaluate-utterances');
+    });
   });
 
   // What is refused stays open.

@@ -7,7 +7,8 @@
     'train-start': 'run-status', 'distill-start': 'run-status', 'run-resume': 'run-status',
     'run-prune': 'run-prune-question', 'run-remove': 'run-remove-question',
     'transcribe-start': 'transcribe-status', 'many-start': 'many-status', 'compare-start': 'compare-status',
-    'evaluate-start': 'evaluate-status', 'models-export': 'models-export-status',
+    'evaluate-start': 'evaluate-status', 'evaluate-save': 'evaluate-status', 'evaluate-words': 'evaluate-utterances',
+    'models-export': 'models-export-status', 'models-ask': 'models-question',
     'data-doctor-start': 'data-doctor-status', 'runs-compare-start': 'compare-chart',
     'models-publish': 'models-publish-status', 'models-publish-show': 'models-publish-status',
     'models-table': 'models-choice', 'run-history': 'run-status',
@@ -15,6 +16,7 @@
     'models-forms': 'models-forms-status', 'live-again': 'live-status',
     'oom-text': 'oom-answer',
     // What is filled in lies above, or in another tab.
+    'record-use': 'train-train_data',
     'run-reuse': 'train-preset', 'run-gentler': 'train-preset', 'run-explain': 'oom-answer',
     'run-transcribe': 'transcribe-model', 'run-compare': 'evaluate-models', 'run-export': 'models-choice',
     'memory-to-train': 'train-filled', 'fit-use': 'train-filled', 'oom-use': 'train-filled',
@@ -47,12 +49,15 @@
   }
 
   function begin({type, target}) {
-    const isOfBlock = type === 'paste' || target.closest?.('[data-pick]');
-    const id = shows[target.closest?.(isOfBlock ? '.block' : 'button:not(:disabled)')?.id];
+    const isOfBlock = type === 'paste' || target.closest?.('[data-pick], .word-tables [data-ask]');
+    bringIntoView(shows[target.closest?.(isOfBlock ? '.block' : 'button:not(:disabled)')?.id]);
+  }
+  function bringIntoView(id) {
     if (!id) return;
     const mine = (began += 1);
     requestAnimationFrame(() => show(id, mine, Infinity));
   }
+  window.bringIntoView = bringIntoView;
   window.addEventListener('click', begin);
   window.addEventListener('paste', begin);
   for (const hand of ['wheel', 'touchmove', 'keydown', 'pointerdown']) {

@@ -71,9 +71,10 @@ def build_models_tab(services: Services, tab: gr.Tab) -> gr.Dropdown:
                 new_name = gr.Textbox(label=_("New name"), max_lines=1, elem_id="models-new-name")
                 with gr.Row():
                     rename = gr.Button(_("Rename"), size="sm", elem_id="models-rename")
-                    ask = gr.Button(_("Delete …"), size="sm")
+                    ask = gr.Button(_("Delete …"), size="sm", elem_id="models-ask")
             with gr.Group(visible=False, elem_classes="confirm") as confirm:
-                gr.Markdown(_("Delete this model from the disk? This cannot be undone."))
+                question = _("Delete this model from the disk? This cannot be undone.")
+                gr.Markdown(question, elem_id="models-question")
                 with gr.Row():
                     delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
                     keep = gr.Button(_("Keep it"), size="sm")
