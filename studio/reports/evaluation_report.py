@@ -29,7 +29,8 @@ from studio.translation import tr
 MOST_CLIPS = 500
 """In the file; JSON and CSV have all."""
 _STYLE = """
-.word-tables { display: flex; flex-wrap: wrap; gap: 1rem; } .word-tables > div { flex: 1 1 14rem; }
+.word-tables { display: grid; gap: 1rem; }
+.word-tables { grid-template-columns: repeat(auto-fit, minmax(min(12rem, 100%), 1fr)); }
 .group-bar { background: #3b82c4; height: .8em; min-width: 1px; }
 .clip-rate { opacity: .7; margin-right: .5em; white-space: nowrap; }
 del { background: #cf4f7433; } ins { background: #1d9f8e33; text-decoration: none; }

@@ -137,7 +137,7 @@ def forms_table(found: Any, locale: str) -> Html | None:
             words: list[Child] = [child for word in cells[0].split(":") for child in (tag("code", word), " ")]
             is_best = best is not None and cells[0] == best.values.get("form")
             words += [badge(tr("Recommended", locale), "good")] if is_best else []
-            shown.append([tag("span", words), *cells[1:]])
+            shown.append([tag("span", words), *(cell.replace("… ", "…\u00a0") for cell in cells[1:])])
     headers = [tr(column, locale) for column in COLUMNS]
     reasons = [
         tag("li", tag("code", cells[0]), ": ", said(problem, locale))

@@ -266,6 +266,11 @@ def press_and_read(button: Locator, text: str) -> None:
     button.page.wait_for_function("(text) => window.said.includes(text)", arg=text)
 
 
+def assert_all_columns_are_in_sight(table: Locator) -> None:
+    """`table` is what would scroll."""
+    assert table.evaluate("box => box.scrollWidth <= box.clientWidth"), "a column is out of sight"
+
+
 def assert_nothing_is_too_wide(page: Page) -> None:
     """At a desk, and on a telephone."""
     for width in (1280, 390):

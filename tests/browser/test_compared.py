@@ -16,6 +16,7 @@ from tests.browser.conftest import (
     PATIENCE_MILLISECONDS,
     OpenPage,
     Pictures,
+    assert_all_columns_are_in_sight,
     assert_nothing_is_too_wide,
     unfold,
 )
@@ -57,6 +58,9 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     expect(left_out).to_contain_text("Rows left out, because they cannot be used: 1.")
     left_out.locator("summary").click()
     expect(left_out.locator("tbody tr")).to_contain_text("lost.ogg")
+    unfolded = page.locator("#evaluate-comparisons details")
+    unfolded.locator("summary").click()
+    assert_all_columns_are_in_sight(unfolded.locator(".table-scroll"))
 
     show = page.locator("#evaluate-show input")
     show.click()
@@ -78,6 +82,7 @@ def test_the_clips_that_the_second_model_lost_are_found_in_the_scatter_and_play_
     dots = page.locator("#evaluate-scatter .js-plotly-plot").evaluate("plot => plot.data[0].customdata")
     expect(clips).to_have_count(next(dot["clips"] for dot in dots if list(dot["cell"]) == cell))
     assert sum(dot["clips"] for dot in dots) == 8 > clips.count()
+    expect(page.locator("#evaluate-utterances .clip-bar")).to_be_in_viewport()
     back.click()
     expect(clips).to_have_count(8)
 
@@ -221,13 +226,12 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_anoth
         _, wer, cer, loss, factor, memory, size = row.locator("td").all_inner_texts()
         assert RATE.match(wer) and RATE.match(cer) and "…" in loss and float(factor) > 0
         assert memory.endswith("iB") and size.endswith("iB")
-    assert rows.first.locator("td").nth(3).inner_text() == "+0.0 … +0.0", "nothing is lost to itself"
+    assert rows.first.locator("td").nth(3).inner_text() == "+0.0 …\u00a0+0.0", "nothing is lost to itself"
     expect(table.locator(".note-good")).to_contain_text("is the fastest form that loses less than 1 point")
     expect(table.locator("li").filter(has_text="cannot compute in")).to_have_count(3)
     kept = page.locator("#models-details .forms-table tbody tr").filter(has_text="faster-whisper")
     expect(kept).to_have_count(3)
-    box = table.locator(".table-scroll")
-    assert box.evaluate("box => box.scrollWidth <= box.clientWidth"), "all columns are in sight"
+    assert_all_columns_are_in_sight(table.locator(".table-scroll"))
     pictures.take(page, "forms")
     assert_nothing_is_too_wide(page)
     pictures.take(page, "forms-telephone")

@@ -18,6 +18,7 @@ from tests.browser.conftest import (
     TABS,
     OpenPage,
     Pictures,
+    assert_all_columns_are_in_sight,
     assert_nothing_is_too_wide,
     show_tab,
     unfold,
@@ -207,6 +208,7 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     expect(page.locator("#models-choice input")).to_have_value("copied")
     expect(page.get_by_text("Verified: identical output")).to_have_count(1)
     expect(page.locator("#models-details")).to_contain_text("the same output (3 clips)")
+    assert_all_columns_are_in_sight(page.locator("#models-table .table-scroll"))
     for tab, picker in (("evaluate", "#evaluate-models"), ("playground", "#compare-models")):
         show_tab(page, tab)
         page.locator(f"{picker} input").click()
@@ -221,7 +223,8 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     expect(renamed).to_have_count(1)
     expect(page.locator("#models-table")).to_contain_text("on renamed")  # what was exported of it
     page.get_by_role("button", name="Delete …").click()
-    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("#models-delete")).to_be_in_viewport(ratio=1)
+    page.locator("#models-delete").click()
     expect(renamed).to_have_count(0)
     assert not (models / "renamed").exists()
 

@@ -30,9 +30,15 @@ def transcript_facts(transcript: Transcript, locale: str) -> Html:
             (tr("Length", locale), said(duration_message(transcript.duration_seconds), locale)),
             (tr("Processing time", locale), said(duration_message(transcript.processing_seconds), locale)),
             (tr("Real-time factor", locale), f"{transcript.real_time_factor:.2f}"),
-            (tr("Model", locale), known_name(transcript.model, locale)),
+            (tr("Model", locale), _short_name(transcript.model, locale)),
         ]
     )
+
+
+def _short_name(model: str, locale: str) -> str:
+    """What the model is called: one that is only known by its folder, like the folder."""
+    name = known_name(model, locale)
+    return Path(name).name if Path(name).is_absolute() else name
 
 
 def _languages_weighed(transcript: Transcript, locale: str) -> str:

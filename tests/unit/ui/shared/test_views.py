@@ -433,6 +433,11 @@ def test_facts_name_language_length_and_speed() -> None:
     assert "Language Chinese" in shown and "Length 10 s" in shown and "Real-time factor 0.25" in shown
 
 
+def test_facts_call_a_model_that_is_only_known_by_its_folder_like_the_folder(tmp_path: Path) -> None:
+    transcript = Transcript("hi", (), "zh", 10.0, str(tmp_path / "whisper-tiny"), "hf")
+    assert text_of(transcript_views.transcript_facts(transcript, "en")).endswith("Model whisper-tiny")
+
+
 def test_a_language_that_was_found_out_is_told_with_its_rivals() -> None:
     odds = {"en": 0.90, "de": 0.08, "zh": 0.001}
     transcript = Transcript("hi", (), "en", 10.0, "demo", "hf", language_probabilities=odds)
