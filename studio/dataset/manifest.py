@@ -219,6 +219,8 @@ def _read_folder(folder: Path, reading: _Reading, *, is_named: bool = False) -> 
             folder=folder,
             split=split,
         )
+    if not any(sound_rows(folder)):
+        raise ManifestError("The folder {folder} has neither recordings nor a list of any.", folder=folder)
     raise ManifestError(
         "The folder {folder} has no metadata.csv, metadata.jsonl or other manifest: "
         "add one that names each audio file and its text, or a text file beside each (a.wav, a.txt).",

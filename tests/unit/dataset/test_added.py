@@ -157,6 +157,8 @@ def test_what_is_not_understood_is_kept_and_the_reader_says_why(root: Path, zipp
     added = taken(zipped([("a.wav", b"x"), ("notes.txt", b"y")]), root=root)
     assert contents(added.source) == {"a.wav": b"x", "notes.txt": b"y"}
     assert "has no metadata.csv" in str(added.problem)
+    added = taken(zipped([("notes.txt", b"y"), ("photo.png", b"z")]), root=root)
+    assert "has neither recordings nor a list" in str(added.problem)
 
 
 @pytest.mark.parametrize(
