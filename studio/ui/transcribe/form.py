@@ -116,7 +116,7 @@ def model_choice(registry: ModelRegistry, tab: gr.Tab) -> ModelChoice:
             gr.Markdown(
                 _(
                     "Say to the demo model “turn on the kitchen light” or “set a timer for ten minutes”; to "
-                    "one that was trained on the demo speech, “reboot the airlock near mars”. They know a "
+                    "one that was trained on the demo speech, “captain reboot the airlock”. They know a "
                     "few commands, learned from a speech synthesizer, and may mishear you. For everyday "
                     "speech choose a released model: it is downloaded at its first use."
                 ),
