@@ -2,9 +2,11 @@
 
 import sys
 
-from studio.cli import main as cli
-from studio.lazy_imports import collect_seldom
-from studio.process_exit import leave
+from studio.process_exit import leave, needs_packages
+
+with needs_packages():
+    from studio.cli import main as cli
+    from studio.lazy_imports import collect_seldom
 
 if __name__ == "__main__":
     collect_seldom()

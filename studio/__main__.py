@@ -3,10 +3,12 @@
 
 import sys
 
-from studio.cli import main as cli
-from studio.lazy_imports import collect_seldom
-from studio.process_exit import leave
-from studio.settings import Settings, shell_asks
+from studio.process_exit import leave, needs_packages
+
+with needs_packages():
+    from studio.cli import main as cli
+    from studio.lazy_imports import collect_seldom
+    from studio.settings import Settings, shell_asks
 
 
 def main() -> None:

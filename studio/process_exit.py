@@ -4,7 +4,23 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
+
+
+@contextmanager
+def needs_packages() -> Iterator[None]:
+    """Where a package is not there, the process ends with what to do, and without a traceback."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.split(".")[0] == "studio":
+            raise
+        sys.exit(
+            f"Error: {error.name} is not installed for {sys.executable}: activate the studio's environment "
+            "(. .venv/bin/activate), or install what it needs (pip install -r requirements.txt)."
+        )
 
 
 def leave(code: int | None = 0) -> NoReturn:

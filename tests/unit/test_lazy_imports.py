@@ -1,4 +1,4 @@
-"""Two threads that need transformers at the same moment; PEFT without torch's compiler."""
+"""Two threads that need transformers at the same moment; PEFT without torch's compiler; no packages."""
 
 import subprocess
 import sys
@@ -49,3 +49,10 @@ def test_peft_and_bitsandbytes_are_imported_without_the_compiler_which_is_there_
         *("LoraConfig True", "False", "True True"),
         *("True [2.0, 2.0] [2.0, 2.0]", ""),
     ]
+
+
+def test_a_python_without_the_packages_is_told_so_without_a_traceback() -> None:
+    for begun in (["app.py"], ["-m", "studio", "train"]):
+        done = subprocess.run([sys.executable, "-S", *begun], cwd=ROOT, capture_output=True, encoding="utf-8")
+        assert done.returncode == 1 and done.stderr.startswith("Error: platformdirs is not installed for")
+        assert done.stderr.count("\n") == 1 and "pip install -r requirements.txt" in done.stderr
