@@ -144,5 +144,6 @@ def _line(
         "name": name,
         "line": {"color": colour, "width": 2.5},
         "marker": {"size": 8},
+        "cliponaxis": False,  # that of step 0 is whole, too
         "hovertemplate": f"{name}: {value} · %{{x}}<extra></extra>",
     }
