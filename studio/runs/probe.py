@@ -1,5 +1,6 @@
 """`Prober`: measures two training steps in a process of their own, one measurement at a time."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -86,9 +87,10 @@ class Prober:
 
     def _ask(self, question: ProbeQuestion, folder: Path, patience_seconds: float) -> dict[str, Any]:
         write_json(folder / QUESTION, question.to_json())
+        asked = [str(folder), str(patience_seconds), str(os.getpid())]
         with (folder / "log").open("wb") as log:
             process = self._settings.popen(
-                [sys.executable, "-m", "studio.training.probe.worker", str(folder), str(patience_seconds)],
+                [sys.executable, "-m", "studio.training.probe.worker", *asked],
                 cwd=folder,
                 env=environment(self._settings),
                 stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""`python -m studio.training.probe.worker FOLDER`: answers `question.json` there with `answer.json`.
+"""`python -m studio.training.probe.worker FOLDER SECONDS PID`: answers `question.json` in `answer.json`.
 
 Everything is the training worker's own: the loading of the model, the adapters, the trainer, its callback.
 Only the weights are blank, and the batches are all as long as the longest.
@@ -15,6 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
+import psutil
+
 from studio.errors import StudioError
 from studio.files import read_json, write_json
 from studio.lazy_imports import transformers_library
@@ -27,18 +29,25 @@ from studio.process_exit import leave
 from studio.training.probe.question import STEPS, ProbeQuestion
 
 QUESTION, ANSWER = "question.json", "answer.json"
+_LOOK_SECONDS = 1.0
 
 
 def main(argv: list[str]) -> int:
     """Measures and leaves the answer; a watchdog ends the process if nobody waits for it any more."""
-    folder, patience_seconds = Path(argv[0]), float(argv[1])
-    watchdog = threading.Timer(patience_seconds, os._exit, [4])
-    watchdog.daemon = True
-    watchdog.start()
+    folder, patience_seconds, asker = Path(argv[0]), float(argv[1]), int(argv[2])
+    threading.Thread(target=_watch, args=(asker, patience_seconds), daemon=True).start()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     write_json(folder / ANSWER, answer(ProbeQuestion.from_json(read_json(folder / QUESTION)), folder))
     return 0
+
+
+def _watch(asker: int, patience_seconds: float) -> None:
+    """Ends this process, which may hold much memory, once who has asked is gone or has no patience left."""
+    deadline = time.monotonic() + patience_seconds
+    while psutil.pid_exists(asker) and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(4)
 
 
 def answer(question: ProbeQuestion, folder: Path) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Two real steps in a process of their own, on whatever this machine has."""
 
+import os
 import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +24,7 @@ from studio.training.probe.worker import ANSWER, answer
 from studio.translation import said
 from studio.ui.memory.probe import receipt_view
 from tests.forking import Popen
-from tests.studio_process import processes_that_name
+from tests.studio_process import ROOT, processes_that_name
 from tests.unit.whisper_on_meta import DEMO_LIKE
 
 SHORT_WINDOWS = replace(DEMO_LIKE, max_source_positions=100)
@@ -73,6 +75,20 @@ def test_a_stopped_measurement_ends_its_process_and_leaves_nothing(settings: Set
     thread.join()
     assert said and not processes_that_name(str(settings.cache)) and not prober.is_busy
     assert not list(settings.cache.iterdir()) and not list(settings.calibration.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipe has a name there")
+def test_a_measurement_ends_with_who_has_asked_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "question.json")  # it never comes
+    words = [sys.executable, "-m", "studio.training.probe.worker", str(tmp_path), "900"]
+    asker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with subprocess.Popen([*words, str(asker.pid)], cwd=ROOT) as worker:
+        asker.kill()
+        asker.communicate()
+        try:
+            assert worker.wait(60) == 4
+        finally:
+            worker.kill()
 
 
 def test_what_takes_too_long_is_ended(settings: Settings) -> None:
