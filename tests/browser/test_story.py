@@ -114,7 +114,7 @@ def test_train_with_a_click_then_speak_and_read_what_the_new_model_heard(
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
     text = page.locator("#transcript textarea").input_value()
     errors, length = utterance_errors(spoken[1], text, "wer")
-    assert errors <= length // 4, f"{text!r} instead of {spoken[1]!r}"
+    assert errors <= length // 5, f"{text!r} instead of {spoken[1]!r}"
 
     word = page.locator("#transcript-segments .word").nth(1)
     word.click()
