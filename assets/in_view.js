@@ -42,7 +42,7 @@
       glidesUntil = performance.now() + 2 * LOOK_MS;
       place.scrollIntoView({behavior: isCalm ? 'auto' : 'smooth', block: 'start'});
     }
-    // What stands above it may go as the answers come. Until the first (Gradio counts seconds) time does not run out.
+    // What stands above it may go as the answers come. While the first is awaited, time does not run out.
     const isAnswered = !place.querySelector('[data-testid="status-tracker"] .progress-text');
     const end = isAnswered ? Math.min(until, performance.now() + PATIENCE_MS) : until;
     setTimeout(() => show(id, mine, end), LOOK_MS);
