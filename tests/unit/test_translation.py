@@ -36,6 +36,15 @@ def test_a_translation_has_the_fields_of_its_text(locale: str) -> None:
     assert wrong == {}
 
 
+@pytest.mark.parametrize("locale", CHINESE)
+def test_what_is_to_be_said_in_english_is_the_same_in_each_language(locale: str) -> None:
+    said = re.compile("[“「]([a-z]+(?: [a-z]+){2,})[”」]")
+    wanted = {
+        shown: set(said.findall(text)) for text, shown in catalogue(locale).items() if said.search(shown)
+    }
+    assert wanted and all(set(said.findall(shown)) == phrases for shown, phrases in wanted.items())
+
+
 def test_taiwan_reads_taiwans_words() -> None:
     mainland = re.compile("内存|視頻|音頻|軟件|硬件|文件夾|數據|默認|屏幕|網絡|顯存|轉寫|發佈|保存|塊 GPU")
     wrong = [text for text in catalogue("zh-TW").values() if mainland.search(text)]
