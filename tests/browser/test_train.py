@@ -38,27 +38,35 @@ def many_steps(model: Path, data: Path) -> TrainingConfig:
 
 
 LET_ANSWERS_CROSS = """() => {
-  const fetched = window.fetch;
-  const stop = gradio_config.components.find((one) => one.props.elem_id === 'run-stop').id;
-  let [event, late] = ['', ''];
-  const swapped = (part) => {
-    if (event && part.includes(event) && part.includes('process_completed')) {
-      [event, late] = ['', part];
+  const fetched = window.fetch.bind(window);
+  let [stopped, late] = [null, ''];
+  const isStop = ({body}) => {
+    const stop = window.gradio_config?.components.find((one) => one.props.elem_id === 'run-stop').id;
+    return String(body).includes(`"trigger_id":${stop},`);
+  };
+  const swapped = async (message) => {
+    const event = await stopped;
+    if (event && !late && message.includes(event) && message.includes('process_completed')) {
+      late = message;
       return '';
     }
-    if (!late || !part.includes('>Stopped<')) return part;
+    if (!late || window.crossed || !message.includes('>Stopped<')) return message;
     window.crossed = true;
-    return part + late;
+    return message + late;
   };
-  window.fetch = async (...asked) => {
-    const answer = await fetched(...asked);
-    const isStop = String(asked[1]?.body).includes(`"trigger_id":${stop},`);
-    if (isStop) event = (await answer.clone().json()).event_id;
-    if (!asked[0].url?.includes('/queue/data')) return answer;
-    const transform = (part, out) => out.enqueue(part.split(/(?<=\\n\\n)/).map(swapped).join(''));
-    const text = answer.body.pipeThrough(new TextDecoderStream());
-    const crossing = text.pipeThrough(new TransformStream({transform}));
-    return new Response(crossing.pipeThrough(new TextEncoderStream()), answer);
+  window.fetch = async (resource, options) => {
+    const asked = fetched(resource, options);
+    if (options && isStop(options)) stopped = asked.then((it) => it.clone().json()).then((it) => it.event_id);
+    const answer = await asked;
+    if (!(resource.url ?? resource).toString().includes('/queue/data')) return answer;
+    let rest = '';
+    const crossing = new TransformStream({async transform(text, out) {
+      const messages = (rest + text).split(/(?<=\\n\\n)/);
+      rest = messages.at(-1).endsWith('\\n\\n') ? '' : messages.pop();
+      for (const message of messages) out.enqueue(await swapped(message));
+    }});
+    const read = answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(crossing);
+    return new Response(read.pipeThrough(new TextEncoderStream()), answer);
   };
 }"""
 """What Stop's click shows comes to the page after it was shown that the run has stopped."""
@@ -82,6 +90,8 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     )
     (tmp_path / "mine.yaml").write_text(write_yaml(config), encoding="utf-8")
     page = open_page("train")
+    page.add_init_script(f"({LET_ANSWERS_CROSS})()")
+    page.reload()
     with page.expect_file_chooser() as chooser:
         unfold(page, "The same as a command or a file")
         page.get_by_role("button", name="Load settings from a file").click()
@@ -96,7 +106,6 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
         expect(page.locator("#run-status")).to_contain_text("step")
         unused = page.locator("#run-status details")
         unused.locator("summary").click()
-        page.evaluate(LET_ANSWERS_CROSS)
         page.locator("#run-stop").click()
     page.wait_for_function("window.crossed")
     expect(page.locator("#run-status .badge")).to_have_text("Stopped")
