@@ -112,7 +112,8 @@ def _times(
     with torch.no_grad():
         seconds = [len(sound) / SAMPLING_RATE for sound in audio.values()]
         encoded = decoder.encode(list(audio.values()))
-        rows = [text.tokens for text in decoder.generate(encoded, prompts, Search(), seconds)]
+        search = Search(max_new_tokens=_most_tokens([batch[place].text for place in audio], decoder))
+        rows = [text.tokens for text in decoder.generate(encoded, prompts, search, seconds)]
     for (place, sound), row in zip(audio.items(), rows, strict=True):
         pieces, _ = split_segments(row, decoder.tokens, len(sound) / SAMPLING_RATE)
         heard = [
@@ -121,6 +122,12 @@ def _times(
         ]
         times[place] = cut_like(batch[place].text, heard)
     return times
+
+
+def _most_tokens(texts: Sequence[str], decoder: TransformersModel) -> int:
+    """More than the longest text takes in any spelling, its times and marks included: nobody asks what a model
+    writes that goes on behind it."""
+    return 2 * max(len(decoder.tokenizer(text, add_special_tokens=False).input_ids) for text in texts) + 32
 
 
 def _sound(example: Example) -> NDArray[np.float32] | None:
