@@ -221,8 +221,10 @@ def test_verdict_charts_cards_a_traced_step_and_parts_follow_the_form(open_page:
     expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
     expect(verdict).to_contain_text("a smaller batch, 4 bits for the base")
     assert whole_pixels(chart) == place, "nothing moves because something does not fit"
+    expect(page.locator("#memory-lora_r")).to_be_visible()
     choose_label(page, "Method", "All weights")
     expect(verdict).to_contain_text("LoRA instead of all weights")
+    expect(page.locator("#memory-lora_r")).to_be_hidden()
     expect(verdict).to_contain_text("Does not fit on GeForce RTX 4090")
     expect(use).to_have_class(re.compile("secondary"))
     command = page.locator("#memory-command textarea")

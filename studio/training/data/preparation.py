@@ -125,8 +125,7 @@ def _times(
 
 
 def _most_tokens(texts: Sequence[str], decoder: TransformersModel) -> int:
-    """More than the longest text takes in any spelling, its times and marks included: nobody asks what a model
-    writes that goes on behind it."""
+    """More than the longest text takes in any spelling, with times and marks: a longer one differs anyway."""
     return 2 * max(len(decoder.tokenizer(text, add_special_tokens=False).input_ids) for text in texts) + 32
 
 

@@ -10,6 +10,7 @@ from gradio.blocks import Block
 from studio.actions.estimate import TRAIN, TRANSCRIBE, default_gpu, gpus, precisions
 from studio.errors import StudioError
 from studio.memory.plan import LABEL_LENGTH
+from studio.methods import METHODS
 from studio.options.choices import ENGINES, QUANTIZATIONS, or_auto
 from studio.registry.store import ModelRegistry
 from studio.transcription.engine import USUAL_BEAMS
@@ -22,7 +23,7 @@ from studio.ui.shared.views import model_choices
 from studio.units import format_bytes
 
 DEFAULT_MODEL = "openai/whisper-small"
-_TRAINING_ONLY = ("method", "gradient_checkpointing", "lora_r", "label_length")
+_TRAINING_ONLY = ("method", "gradient_checkpointing", "label_length")
 _TRANSCRIBING_ONLY = ("engine", "num_beams")
 _MORE = (
     *("short_audio", "max_audio_len", "loss_chunk_size"),
@@ -115,23 +116,24 @@ def share_choices(section: gr.Tab, form: dict[str, Block], not_taken: str = "") 
 def wire_fields(form: dict[str, Block], *of_training: Block) -> None:
     """Which fields are in sight; with them what else is `of_training` alone."""
 
-    def show_fields(use: str, engine: str, precision: str) -> list[Any]:
-        """Those of training or of transcribing, and the precisions that the engine has."""
+    def show_fields(use: str, engine: str, precision: str, method: str) -> list[Any]:
+        """Those of training with the method or of transcribing, and the precisions that the engine has."""
         allowed = or_auto(precisions(use, engine))
         kept = precision if precision in allowed else "auto"
         return [
             *[gr.update(visible=use == TRAIN) for _name in _TRAINING_ONLY],
             *[gr.update(visible=use == TRANSCRIBE) for _name in _TRANSCRIBING_ONLY],
+            gr.update(visible=use == TRAIN and METHODS[method].is_adapter),
             gr.update(visible=use == TRAIN or engine == "transformers"),
             offered(choices_of(allowed), kept, precision),
             *[gr.update(visible=use == TRAIN) for _block in of_training],
         ]
 
-    names = (*_TRAINING_ONLY, *_TRANSCRIBING_ONLY, "quantization", "precision")
+    names = (*_TRAINING_ONLY, *_TRANSCRIBING_ONLY, "lora_r", "quantization", "precision")
     folded = [*[form[name] for name in names], *of_training]
-    choosing = [form["use"], form["engine"], form["precision"]]
+    choosing = [form["use"], form["engine"], form["precision"], form["method"]]
     gr.on(
-        [form["use"].change, form["engine"].change],  # type: ignore[attr-defined]
+        [form["use"].change, form["engine"].change, form["method"].change],  # type: ignore[attr-defined]
         show_fields,
         choosing,
         folded,
