@@ -64,7 +64,7 @@ class TrainingConfig:
         "demo",
         "Base model",
         "Model to start from: registry id, folder or Hub id.",
-        aliases=("model_name_or_path",),
+        aliases=("model_name_or_path", "model"),
         in_plan=True,
         names="model",
         of_machine=True,
