@@ -76,7 +76,8 @@ class Parser(argparse.ArgumentParser):
         known: Collection[str] = (),
         metavar: str | None = None,
     ) -> None:
-        """Adds `--name VALUE`; `name` and `aliases` are in snake_case; `text` may tell the default itself.
+        """Adds `--name VALUE`; `name` and `aliases` are in snake_case, or one letter; `text` may tell the
+        default itself.
 
         `choices` are all that is taken; `known` is what completion offers where more is taken.
         """
@@ -84,7 +85,7 @@ class Parser(argparse.ArgumentParser):
         if default not in (None, "", inf) and "default" not in text:
             text += f" Default: {default}."
         self.add_argument(
-            *(f"--{spelling}" for spelling in (name, *aliases)),
+            *(f"{'--' if spelling[1:] else '-'}{spelling}" for spelling in (name, *aliases)),
             dest=name,
             type=kind,
             default=default,
@@ -93,8 +94,10 @@ class Parser(argparse.ArgumentParser):
             help=text,
         )
 
-    def flag(self, name: str, text: str, *, aliases: Sequence[str] = (), default: bool = False) -> None:
-        """Adds a boolean, off unless `default`."""
+    def flag(
+        self, name: str, text: str, *, aliases: Sequence[str] = (), default: bool | None = False
+    ) -> None:
+        """Adds a boolean, off unless `default`; None: it matters whether it is given."""
         spellings = [f"--{spelling}" for spelling in (name, *aliases)]
         self._flags.update(spellings)
         self.add_argument(
@@ -120,7 +123,7 @@ class Parser(argparse.ArgumentParser):
         self._foreign.update(table)
         for name, flag in table.items():
             if flag.is_switch:
-                self.flag(name, argparse.SUPPRESS)
+                self.flag(name, argparse.SUPPRESS, default=None)
             else:
                 self.add_argument(f"--{name}", nargs="?", const="True", help=argparse.SUPPRESS)
 

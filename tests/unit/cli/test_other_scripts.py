@@ -206,6 +206,20 @@ INFER = """
     audio_path model_path use_gpu language num_beams batch_size use_compile task assistant_model_path
     local_files_only use_flash_attention_2 use_bettertransformer
 """
+WHISPER = """
+    model model_dir device output_dir o output_format f verbose task language temperature best_of beam_size
+    patience length_penalty suppress_tokens initial_prompt carry_initial_prompt condition_on_previous_text
+    fp16 temperature_increment_on_fallback compression_ratio_threshold logprob_threshold no_speech_threshold
+    word_timestamps prepend_punctuations append_punctuations highlight_words max_line_width max_line_count
+    max_words_per_line threads clip_timestamps hallucination_silence_threshold
+"""
+"""`whisper` of openai-whisper."""
+WHISPER_CTRANSLATE2 = """
+    batched batch_size compute_type device_index hotwords local_files_only model_directory multilingual
+    no_repeat_ngram_size pretty_json print_colors repetition_penalty vad_filter vad_max_speech_duration_s
+    vad_min_silence_duration_ms vad_min_speech_duration_ms vad_threshold
+"""
+"""What `whisper-ctranslate2` has beside them."""
 MERGE = "lora_model output_dir local_files_only"
 """`evaluation.py`, `infer.py` and `merge_lora.py` of Whisper-Finetune."""
 
@@ -247,6 +261,69 @@ COMMANDS: dict[str, tuple[Parser, str, dict[str, tuple[str, dict[str, Any] | str
             "use_bettertransformer": ("True", "sdpa"),
         },
     ),
+    "transcribe, as whisper": (
+        transcribe.parser(),
+        WHISPER,
+        {
+            "model": ("small", {"model": "small"}),
+            "model_dir": ("~/.cache/whisper", "HF_HOME"),
+            "device": ("cuda", {"device": "cuda"}),
+            "output_dir": ("texts", {"output_dir": Path("texts")}),
+            "o": ("texts", {"output_dir": Path("texts")}),
+            "output_format": ("srt", {"output_format": "srt"}),
+            "f": ("all", {"output_format": "all"}),
+            "verbose": ("False", "unless they go to files"),
+            "task": ("translate", {"task": "translate"}),
+            "language": ("English", {"language": "English"}),
+            "temperature": ("0.2", {"temperature": "0.2"}),
+            "best_of": ("5", "writes one text"),
+            "beam_size": ("5", {"num_beams": 5}),
+            "patience": ("2.0", "no beam can become better"),
+            "length_penalty": ("0.5", "per token"),
+            "suppress_tokens": ("1,2", {"suppress_tokens": "1,2"}),
+            "initial_prompt": ("Glockenspiel", {"initial_prompt": "Glockenspiel"}),
+            "carry_initial_prompt": ("True", "--hotwords"),
+            "condition_on_previous_text": ("False", {"condition_on_prev_tokens": False}),
+            "fp16": ("False", {"fp16": False}),
+            "temperature_increment_on_fallback": ("None", {"temperature_increment_on_fallback": math.inf}),
+            "compression_ratio_threshold": ("2.0", {"compression_ratio_threshold": 2.0}),
+            "logprob_threshold": ("-2.0", {"logprob_threshold": -2.0}),
+            "no_speech_threshold": ("0.5", {"no_speech_threshold": 0.5}),
+            "word_timestamps": ("True", {"word_timestamps": True}),
+            "prepend_punctuations": ("(", "goes with the word"),
+            "append_punctuations": (")", "goes with the word"),
+            "highlight_words": ("True", "captions mark no words"),
+            "max_line_width": ("30", {"max_line_width": 30}),
+            "max_line_count": ("1", {"max_line_count": 1}),
+            "max_words_per_line": ("5", "--max_line_width"),
+            "threads": ("2", {"threads": 2}),
+            "clip_timestamps": ("10,20", "transcribed whole"),
+            "hallucination_silence_threshold": ("2.0", "--vad"),
+        },
+    ),
+    "transcribe, as whisper-ctranslate2": (
+        transcribe.parser(),
+        WHISPER_CTRANSLATE2,
+        {
+            "batched": ("True", "--batch_size"),
+            "batch_size": ("16", {"batch_size": 16}),
+            "compute_type": ("int8", {"compute_type": "int8"}),
+            "device_index": ("1", "CUDA_VISIBLE_DEVICES"),
+            "hotwords": ("Ada", {"hotwords": "Ada"}),
+            "local_files_only": ("True", {"local_files_only": True}),
+            "model_directory": ("mine", {"model": "mine"}),
+            "multilingual": ("True", "in its own language"),
+            "no_repeat_ngram_size": ("3", "searched again"),
+            "pretty_json": ("True", "as it is"),
+            "print_colors": ("True", "probability of each word"),
+            "repetition_penalty": ("1.1", "searched again"),
+            "vad_filter": ("True", {"vad": True}),
+            "vad_max_speech_duration_s": ("20", "own bounds"),
+            "vad_min_silence_duration_ms": ("500", "own bounds"),
+            "vad_min_speech_duration_ms": ("250", "own bounds"),
+            "vad_threshold": ("0.6", "own bounds"),
+        },
+    ),
     "export": (
         export.parser(),
         MERGE,
@@ -261,14 +338,15 @@ COMMANDS: dict[str, tuple[Parser, str, dict[str, tuple[str, dict[str, Any] | str
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("spelling", ["--{}={}", "--{} {}"])
+@pytest.mark.parametrize("spelling", ["{}={}", "{} {}"])
 def test_every_argument_of_a_script_is_taken_by_the_command_or_answered(
     command: str, spelling: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parser, script, table = COMMANDS[command]
     assert list(table) == script.split()
     for name, (value, expected) in table.items():
-        given = parser.read(spelling.format(name, value).split())
+        option = f"--{name}" if name[1:] else f"-{name}"
+        given = parser.read(spelling.format(option, value).split())
         said = capsys.readouterr().err
         if isinstance(expected, str):
             assert said.startswith(f"--{name} {value} has no effect here: ") and expected in said
