@@ -288,6 +288,8 @@ def _config_values(
                 name=spelling,
             )
         name = _canonical(str(spelling).replace("-", "_"), str(spelling))
+        if name == "method" and value == "qlora":
+            value, foreign["load_in_4bit"] = "lora", True
         if name in _FIELDS:
             if not is_unset(name, value):
                 values[name] = convert(name, value)

@@ -17,6 +17,7 @@ MEANINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("base_model", "openai/whisper-tiny", {"base_model": "openai/whisper-tiny"}),
     ("model_name_or_path", "openai/whisper-tiny", {"base_model": "openai/whisper-tiny"}),
     ("model", "openai/whisper-tiny", {"base_model": "openai/whisper-tiny"}),
+    ("method", "qlora", {"method": "lora", "quantization": "4bit"}),
     ("output_dir", "output/", {"output_dir": "output/"}),
     ("cache_dir", "cache", {"cache_dir": "cache"}),
     ("warmup_steps", "50", {"warmup_steps": 50}),
