@@ -37,11 +37,12 @@ SCHEMA_VERSION = 1
 _SPLIT = "test"
 _LEFT_OUT_SHOWN = 5
 """Rows of a test set that cannot be used, of which the reason is printed."""
+_PARTS = ("dataset", "config", "dataset_path")
 _OF_A_SET = ("split", "max_samples", "min_audio_len", "max_audio_len", "corrections", "non_speech")
 """Options that choose what of a test set is heard, and beside what it is held."""
 _HEARD = (
-    *("models", "data", "audio_path", "forms", "reference", *_OF_A_SET, "language", "task", "num_beams"),
-    *("engine", "compute_type", "dtype", "use_8bit", "use_4bit"),
+    *("models", "data", *_PARTS, "audio_path", "forms", "reference", *_OF_A_SET),
+    *("language", "task", "num_beams", "engine", "compute_type", "dtype", "use_8bit", "use_4bit"),
 )
 """Options that decide what is heard, and how."""
 _NORMALIZING = ("normalizer", "remove_pun", "to_simple")
@@ -58,7 +59,7 @@ def parser() -> Parser:
     made.option(
         "models",
         "Models, separated by commas: registry ids, folders or Hub ids.",
-        aliases=("model", "model_path"),
+        aliases=("model", "model_path", "model_id"),
         default=DEMO_ID,
     )
     made.option(
@@ -66,6 +67,9 @@ def parser() -> Parser:
         "Manifest, audio folder, Hub dataset id or demo.",
         aliases=("test_data", "test_file", "validation_file"),
     )
+    made.option("dataset", "A Hub dataset, with --config; beside --dataset_path, its configuration.")
+    made.option("config", "Configuration of --dataset.")
+    made.option("dataset_path", "A Hub dataset whose configuration is --dataset.")
     made.option("forms", "Compare forms of one model instead: all, or names such as faster-whisper:int8.")
     made.option("audio_path", "One recording instead of a test set.", kind=Path)
     made.option("reference", "Reference text of that recording.", default="")
@@ -126,6 +130,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
             "--result is an evaluation that was made before: leave out {options}.", options=others
         )
     given.max_samples = given.max_samples or None
+    given.data = data_named(given)
     models, choice = names(given.models), choice_of(given)
     if given.output_file and _ending(given) not in _ENDINGS:
         raise ConfigError(
@@ -175,6 +180,22 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     if evaluation.taken_up:
         say(str(evaluation.taken_up))
     return _answer(given, named, evaluation, corrections)
+
+
+def data_named(given: argparse.Namespace) -> str | None:
+    """The test set, which scripts of the Whisper event and of the Open ASR Leaderboard name in parts.
+
+    Raises:
+        ConfigError: if it is named twice, or only in part.
+    """
+    name, config = (
+        (given.dataset_path, given.dataset) if given.dataset_path else (given.dataset, given.config)
+    )
+    if given.data and (name or config):
+        raise ConfigError("Give one of --data and --dataset: both name the test set.")
+    if config and not name:
+        raise ConfigError("--config belongs to a Hub dataset: name it with --dataset.")
+    return given.data or ":".join(filter(None, (name, config))) or None
 
 
 def _asked(given: argparse.Namespace) -> EvaluationRequest:

@@ -45,6 +45,8 @@ def test_a_split_of_a_list_is_refused_as_a_list_has_none(settings: Settings, tmp
         ("--data demo --normalizer none --remove_pun", "choose a normalizer: leave out them or it"),
         ("--data nowhere.csv --errors_at 20", "errors_at takes two shares"),
         ("--data nowhere.csv --rows 0", "rows must be at least 1"),
+        ("--data demo --dataset a/b", "Give one of --data and --dataset"),
+        ("--config hi", "--config belongs to a Hub dataset"),
         ("--data demo --reference x", "--reference is what is said in one recording"),
         ("--forms all --data demo --reference x", "--reference is what is said in one recording"),
     ],
@@ -54,6 +56,20 @@ def test_what_would_have_no_effect_or_cannot_be_is_refused_before_anything_is_he
 ) -> None:
     with pytest.raises(ConfigError, match=sentence):
         evaluate.run([_SOUND if word == "SOUND" else word for word in words.split()], settings)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("--dataset mozilla/speech --config hi", "mozilla/speech:hi"),
+        ("--dataset_path hf-audio/esb --dataset ami", "hf-audio/esb:ami"),
+        ("--dataset a/b", "a/b"),
+        ("--data rows.csv", "rows.csv"),
+        ("", None),
+    ],
+)
+def test_a_dataset_of_the_hub_is_named_whole_or_in_parts(words: str, named: str | None) -> None:
+    assert evaluate.data_named(evaluate.parser().read(words.split())) == named
 
 
 @pytest.mark.parametrize("words", ["--audio_path SOUND", "--forms all --data demo"])
