@@ -46,7 +46,8 @@ def figure(data: Sequence[Mapping[str, Any]], **layout: Any) -> PlotData:
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
     """An axis that cannot be dragged, with a quiet grid."""
     grid = "rgba(128,140,150,0.25)"
-    shown = {"title": {"text": title, "standoff": 6, "font": {"size": 13}}} if title else {}
+    below = {"title": {"text": title, "standoff": 6, "font": {"size": 13}}, "ticklabelstandoff": 4}
+    shown = below if title else {}
     return {**shown, "automargin": True, "gridcolor": grid, "zerolinecolor": grid, "fixedrange": True, **more}
 
 
