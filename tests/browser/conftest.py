@@ -219,14 +219,21 @@ def at_rest(home: Path, run: str) -> Iterator[None]:
     logs, step = f"runs/{run}-*/events.jsonl", '"kind": "step"'
     while not any(step in path.read_text("utf-8") for path in home.glob(logs)):
         time.sleep(0.05)
-    workers = processes_that_name(f"{home}/runs/{run}-")
+    with suspended(*processes_that_name(f"{home}/runs/{run}-")):
+        yield
+
+
+@contextmanager
+def suspended(*workers: psutil.Process) -> Iterator[None]:
+    """A block in which they do nothing; they may be ended meanwhile."""
     for worker in workers:
         worker.suspend()
     try:
         yield
     finally:
         for worker in workers:
-            worker.resume()
+            with suppress(psutil.NoSuchProcess):
+                worker.resume()
 
 
 def show_tab(page: Page, tab: str) -> None:

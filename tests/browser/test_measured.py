@@ -1,6 +1,10 @@
 """Memory that was measured: of a run that failed for it, and of two steps on this machine."""
 
 import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,9 +15,9 @@ from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
-from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide
+from tests.browser.conftest import OpenPage, assert_nothing_is_too_wide, suspended
 from tests.browser.test_memory import ERROR
-from tests.studio_process import StudioProcess
+from tests.studio_process import StudioProcess, processes_that_name
 
 GIB = 1024**3
 
@@ -62,22 +66,35 @@ def test_a_run_that_ran_out_is_explained_at_a_press_and_its_options_come_back_re
     assert_nothing_is_too_wide(page)
 
 
+@contextmanager
+def measuring(home: Path) -> Iterator[None]:
+    """A block in which the measurement that was asked for has begun and comes to no end."""
+    while not (workers := processes_that_name(f"{home}/cache/probe-")):
+        time.sleep(0.05)
+    with suspended(*workers):
+        yield
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU: tests/gpu measures it")
-def test_a_measurement_says_that_it_is_at_work_and_ends_at_a_press(open_page: OpenPage) -> None:
+def test_a_measurement_says_that_it_is_at_work_and_ends_at_a_press(
+    open_page: OpenPage, studio_server: StudioProcess
+) -> None:
     page = open_page()
     page.get_by_label("Model", exact=True).first.click()
     page.get_by_role("option", name="Demo model").first.click()
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--base_model demo"))
     page.locator("#memory-measure").click()
-    expect(page.locator("#memory-measured")).to_contain_text("No GPU: measuring on the processor")
-    page.reload()
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--base_model demo"))
-    page.locator("#memory-measure").click()
-    expect(page.locator("#memory-measured")).to_contain_text("Another measurement is at work")
-    page.locator("#memory-measure-stop").click()
+    with measuring(studio_server.home):
+        expect(page.locator("#memory-measured")).to_contain_text("No GPU: measuring on the processor")
+        page.reload()
+        expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--base_model demo"))
+        page.locator("#memory-measure").click()
+        expect(page.locator("#memory-measured")).to_contain_text("Another measurement is at work")
+        page.locator("#memory-measure-stop").click()
     expect(page.locator("#memory-measured")).to_contain_text("The measurement was stopped.")
     page.locator("#memory-measure").click()
-    expect(page.locator("#memory-measured")).to_contain_text("No GPU: measuring on the processor")
-    page.locator("#memory-measure-stop").click()
+    with measuring(studio_server.home):
+        expect(page.locator("#memory-measured")).to_contain_text("No GPU: measuring on the processor")
+        page.locator("#memory-measure-stop").click()
     expect(page.locator("#memory-measured")).to_contain_text("The measurement was stopped.")
     expect(page.locator("#memory-measure-stop")).to_be_hidden()
