@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.browser.conftest import (
     Pictures,
     assert_all_columns_are_in_sight,
     assert_nothing_is_too_wide,
+    suspended,
     unfold,
 )
 from tests.golden.conftest import HOMES
@@ -192,6 +194,15 @@ def lost(clips: Locator) -> int:
     return sum(after > before for before, after in rates(clips))
 
 
+def hearing(server: StudioProcess, before: psutil.Process | None = None) -> psutil.Process:
+    """The process in which a form hears its clips, once it has been started, after the one `before`."""
+    while True:
+        for process in psutil.Process(server.pid).children(recursive=True):
+            if "spawn_main" in " ".join(words_of(process)) and process != before:
+                return process
+        time.sleep(0.05)
+
+
 def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_another_is_cancelled(
     open_page: OpenPage, studio_server: StudioProcess, pictures: Pictures, known_clips: Path
 ) -> None:
@@ -211,8 +222,10 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_anoth
     table = page.locator("#models-forms-table")
     rows = table.locator("tbody tr")
     start.click()
-    expect(status).to_contain_text("faster-whisper:int8: transcribing 5 clips")  # the second of them
-    cancel.click()
+    first = hearing(studio_server)
+    with suspended(hearing(studio_server, first)):
+        expect(status).to_contain_text("faster-whisper:int8: transcribing 5 clips")
+        cancel.click()
     expect(status).to_contain_text("Cancelled: these are the forms measured so far.")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("float32")
@@ -238,14 +251,13 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_anoth
 
     before = table.inner_text()
     start.click()
-    expect(status).to_contain_text("transcribing 5 clips")
-    cancel.click()
+    with suspended(process := hearing(studio_server)):
+        expect(status).to_contain_text("transcribing 5 clips")
+        cancel.click()
     expect(status).to_contain_text("What is shown is from before.")
     expect(cancel).to_be_disabled()
     assert table.inner_text() == before
-    processes = psutil.Process(studio_server.pid).children(recursive=True)
-    hearing = [process for process in processes if "spawn_main" in " ".join(words_of(process))]
-    _gone, left = psutil.wait_procs(hearing, timeout=20)
+    _gone, left = psutil.wait_procs([process], timeout=60)
     assert left == []
 
     page = open_page("models")
