@@ -44,6 +44,14 @@ AT_ONCE = """() => new MutationObserver((_, observer) => {
 }).observe(document.body, {childList: true, subtree: true})"""
 
 
+NOTES_WHAT_IS_LIT = """() => document.querySelector('#transcript-segments audio')
+  .addEventListener('timeupdate', ({target: {currentTime, playbackRate}}) => {
+    const word = document.querySelector('#transcript-segments .word[data-playing]');
+    if (word?.getClientRects().length) window.lit ??= [currentTime, playbackRate, +word.dataset.until];
+  })"""
+"""A word is lit for a moment."""
+
+
 def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
@@ -91,13 +99,11 @@ def test_a_transcript_is_seen_heard_corrected_laid_out_and_taken_away(
     expect(play).to_have_text("Pause")
     play.click()
     expect(play).to_have_text("Play")
+    page.evaluate(NOTES_WHAT_IS_LIT)
     page.locator(".wave-segment").nth(1).click()
-    lit = page.locator("#transcript-segments .word[data-playing]").first
-    expect(lit).to_be_visible()
-    place = page.locator("#transcript-segments audio").evaluate("sound => sound.currentTime")
+    place, rate, until = page.wait_for_function("window.lit").json_value()
     begin = float(page.locator(".wave-segment").nth(1).get_attribute("data-seek") or "nan")
-    assert page.locator("#transcript-segments audio").evaluate("sound => sound.playbackRate") == 0.5
-    assert place >= begin and float(lit.get_attribute("data-until") or "nan") > begin
+    assert rate == 0.5 and place >= begin and until > begin
 
     # A layout that cannot be costs no correction.
     times = re.findall(r"\d\d:.*-->.*", download(page, "SRT"))
