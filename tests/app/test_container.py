@@ -85,9 +85,10 @@ def test_what_the_container_copies_starts_with_a_login_and_says_that_it_is_well(
         asked = json.loads(said("HEALTHCHECK")[0].partition("CMD ")[2])
         well = {**given, "GRADIO_SERVER_PORT": str(studio.port)}
         assert subprocess.run(asked, env=well, cwd=checkout).returncode == 0
-        assert httpx.get(f"{studio.url}/config").status_code == 401
-        assert httpx.get(f"{studio.url}/config", auth=("me", "a-long-password")).status_code == 200
-        assert httpx.get(f"{studio.url}/v1/models").status_code == 401
-        programs = httpx.get(f"{studio.url}/v1/models", headers={"Authorization": "Bearer key-of-programs"})
+        with httpx.Client(base_url=studio.url, timeout=60) as http:
+            assert http.get("/config").status_code == 401
+            assert http.get("/config", auth=("me", "a-long-password")).status_code == 200
+            assert http.get("/v1/models").status_code == 401
+            programs = http.get("/v1/models", headers={"Authorization": "Bearer key-of-programs"})
         assert "demo" in [row["id"] for row in programs.json()["data"]]
     assert subprocess.run(asked, env=well, cwd=checkout, capture_output=True).returncode == 1

@@ -234,7 +234,8 @@ def test_nothing_of_one_visitor_reaches_another_or_is_stopped_by_them(
     recording = demo_speech / "samples" / "long.ogg"
     text = client.predict(audio=handle_file(recording), model="demo", api_name="/transcribe")["text"]
     with recording.open("rb") as file:
-        sent = httpx.post(f"{space.url}/gradio_api/upload", files={"files": ("secret 4711.ogg", file)})
+        files = {"files": ("secret 4711.ogg", file)}
+        sent = httpx.post(f"{space.url}/gradio_api/upload", files=files, timeout=60)
     components = {one["id"]: one for one in client.config["components"]}
     handlers = [one for one in client.config["dependencies"] if one["backend_fn"]]
     start = next(one for one in handlers if "transcribe-start" in pressed_by(one, components))
@@ -243,7 +244,7 @@ def test_nothing_of_one_visitor_reaches_another_or_is_stopped_by_them(
     upload = {"path": sent.json()[0], "meta": {"_type": "gradio.FileData"}}
     data = [upload if sound else one.get("value") for sound, one in zip(is_audio, inputs, strict=True)]
     question = {"data": data, "fn_index": start["id"], "session_hash": "first"}
-    assert httpx.post(f"{space.url}/gradio_api/queue/join", json=question).status_code == 200
+    assert httpx.post(f"{space.url}/gradio_api/queue/join", json=question, timeout=60).status_code == 200
     said: list[str] = []
     address, wanted = f"{space.url}/gradio_api/queue/data", {"session_hash": "first"}
     with httpx.stream("GET", address, params=wanted, timeout=300) as answer:

@@ -23,7 +23,7 @@ def test_a_page_a_program_and_an_assistant_log_in(
     start_studio: Callable[..., StudioProcess], browser: Browser
 ) -> None:
     studio = start_studio(extra={"STUDIO_AUTH": f"{NAME}:{PASSWORD}", "STUDIO_MCP": "1"})
-    assert httpx.get(f"{studio.url}/config").status_code == 401
+    assert httpx.get(f"{studio.url}/config", timeout=60).status_code == 401
 
     page = browser.new_context(locale="zh-CN", viewport={"width": 390, "height": 700}).new_page()
     page.goto(f"{studio.url}/?__theme=dark")
