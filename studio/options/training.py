@@ -76,7 +76,7 @@ class TrainingConfig:
         "Training data",
         "Training manifest, audio folder or Hub dataset; several are separated by commas.",
         is_list=True,
-        aliases=("train_file",),
+        aliases=("train_file", "data", "dataset"),
         names="data",
         of_machine=True,
     )
@@ -85,7 +85,7 @@ class TrainingConfig:
         "Evaluation data",
         "Manifest for evaluation; empty: a share of the training data is held out.",
         is_list=True,
-        aliases=("validation_file",),
+        aliases=("validation_file", "test_file", "eval_data", "val_dataset"),
         names="data",
         of_machine=True,
     )
@@ -414,19 +414,31 @@ class TrainingConfig:
 
     # schedule
     num_train_epochs: float = schedule_option(
-        4.0, "Epochs", "Passes over the training data.", bounds=(0.01, 10_000), for_trainer=True
+        4.0,
+        "Epochs",
+        "Passes over the training data.",
+        bounds=(0.01, 10_000),
+        aliases=("num_epochs", "epochs"),
+        for_trainer=True,
     )
     max_steps: int = schedule_option(
         -1, "Max steps", "Optimizer steps; overrides the epochs if positive.", bounds=(-1, 10**8)
     )
     per_device_train_batch_size: int = schedule_option(
-        8, "Batch size", "Clips per step and GPU.", bounds=(1, 1024), for_trainer=True, in_plan=True
+        8,
+        "Batch size",
+        "Clips per step and GPU.",
+        bounds=(1, 1024),
+        aliases=("batch_size", "train_batch_size", "micro_batch_size"),
+        for_trainer=True,
+        in_plan=True,
     )
     per_device_eval_batch_size: int = schedule_option(
         8,
         "Batch size in evaluation",
         "Clips per step and GPU in evaluation.",
         bounds=(1, 1024),
+        aliases=("eval_batch_size",),
         for_trainer=True,
         in_plan=True,
     )
@@ -443,6 +455,7 @@ class TrainingConfig:
         "Learning rate",
         "Peak learning rate; unless set, one that suits the method and the model's size.",
         bounds=(1e-9, 1.0),
+        aliases=("lr",),
         step=1e-4,
         automatic="0 = automatic: by method and size of the model.",
     )

@@ -47,11 +47,13 @@ def build_probe() -> ProbeSection:
 
 def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) -> None:
     """The measurement goes on in its own process; closing the page does not end it, its button does."""
+    asked: set[object] = set()
 
     def measure(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
         """That it is at work, with a button to stop it, then what was measured."""
         locale = request_locale(request)
         yield [gr.update(visible=True), gr.update(value=_working(locale), visible=True)]
+        asked.add(mine := object())
         try:
             shown = _measured(services_for(services, request), Question(**values), locale)
         except StudioError as error:
@@ -59,6 +61,8 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         except Exception:
             yield [gr.update(visible=False), ""]
             raise
+        finally:
+            asked.discard(mine)
         yield [gr.update(visible=services.prober.is_busy), shown]  # be it another's, or of a page before
 
     probe.measure.click(
@@ -71,8 +75,9 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
     def stop(request: gr.Request) -> list[Any]:
         """Ends the measurement, for who may measure here."""
         require_machine(settings_for(services.settings, request))
-        if not services.prober.is_busy:  # not yet, or not any more: what shows the button hides it
-            return [gr.skip(), gr.skip()]
+        if not services.prober.is_busy:  # not yet, or not any more
+            over = gr.skip() if asked else gr.update(visible=False)
+            return [over, over]
         services.prober.stop()
         said = note(tr("The measurement was stopped.", request_locale(request)))
         return [said, gr.update(visible=False)]
