@@ -71,8 +71,9 @@ def read_manifest(
     `source` is one of
 
     - `demo` (the demo speech, its part `split`; `demo:test` names the part),
-    - a file: JSON array, JSON lines, CSV or TSV with a header, a part of Common Voice, LJSpeech's list, cuts
-      of lhotse, recognised by what is in it (packed with gzip or not); or Parquet, or a tar of WebDataset,
+    - a file: JSON array or object, JSON lines, CSV or TSV with a header, a part of Common Voice, LJSpeech's
+      list, cuts of lhotse, recognised by what is in it (packed with gzip or not); or Parquet, or a tar of
+      WebDataset,
     - a folder with a manifest named `split`, `metadata.csv` or `.jsonl`, or one manifest, with Parquet or tar
       files, with a text beside each sound, a data folder of Kaldi, or one that `save_to_disk` of the library
       `datasets` has written, of which `folder::test` is a split and `folder::train+test` are two,

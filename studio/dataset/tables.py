@@ -1,4 +1,5 @@
-"""Text to rows: JSON array, JSON lines, CSV, TSV, told apart by what they hold, not by the file's ending.
+"""Text to rows: JSON array or object, JSON lines, CSV, TSV, told apart by what they hold, not by the file's
+ending.
 
 A file is read a line or a block at a time: the largest needs no more memory than its longest row.
 """
@@ -20,8 +21,14 @@ from studio.files import files_below
 from studio.units import format_bytes
 
 _BLOCK_BYTES = 2**20
-_BETWEEN = re.compile(r"[\s,]*")
-"""What stands between two values of an array."""
+_BETWEEN = re.compile(r"[\s,:]*")
+"""What stands between two values of an array, or keys and values of an object."""
+_SOUND_ENDINGS = "|".join(map(re.escape, sorted(SOUND_FILES)))
+_UNBROKEN = re.compile(rf'[\ufeff\s]*(\[|\{{\s*"(?:[^"\\]|\\.)*(?i:{_SOUND_ENDINGS})"\s*:)')
+"""How JSON begins that is read a value at a time, however long its lines are: an array, or an object whose
+first key is a sound file."""
+_BEGINNING_CHARACTERS = 2**14
+"""More than the longest path has."""
 _NO_JSON = (ValueError, RecursionError)
 """What Python's reader says of text that is no JSON, or is nested without end."""
 _SEPARATOR = re.compile(r'"?sep=.?"?\s*')
@@ -48,6 +55,8 @@ def rows_of(path: Path, blank_lines: int, first_line: str, wanted: Wanted) -> tu
     """
     if first_line[0] == "[":
         return "json", array_rows(path)
+    if _UNBROKEN.match(first_line):
+        return "json", _object_rows(path)
     if first_line[0] == "{":
         return "jsonl", _json_line_rows(path, first_line)
     if not wanted.needs_text and is_sound_list(first_line):
@@ -97,11 +106,12 @@ def check_text(path: Path) -> tuple[int, str]:
             "The manifest {path} cannot be read: {reason}.", path=path, reason=error
         ) from error
     with open_text(path) as lines:
+        if found := _UNBROKEN.match(lines.read(_BEGINNING_CHARACTERS)):
+            return 0, found[1]
+        lines.seek(0)
         for number, line in enumerate(iter(lambda: lines.readline(_LARGEST_OBJECT_BYTES), "")):
             begin = line.lstrip()
             if begin and not _SEPARATOR.fullmatch(begin):
-                if begin[0] == "[":  # an array may be a single line, of any length
-                    return number, "["
                 # A tab before a header is a column without a name: pandas writes its index so.
                 first = begin if begin[0] == "{" else line.lstrip(" \r")
                 return number, re.split("[\r\n]", first, maxsplit=1)[0]
@@ -110,7 +120,7 @@ def check_text(path: Path) -> tuple[int, str]:
 
 def _check_encoding(path: Path, file: BinaryIO) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines, blank_lines, length, is_array = 1, 0, 0, False
+    lines, blank_lines, length, is_unbroken = 1, 0, 0, False
     while block := file.read(_BLOCK_BYTES):
         if block.startswith(b"PK\x03\x04") and lines == 1 and length == 0:
             raise ManifestError(
@@ -118,9 +128,6 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
                 "Of a spreadsheet, save the table as CSV.",
                 path=path,
             )
-        is_array = is_array or (
-            lines == 1 and length == 0 and block.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
-        )
         try:
             text = decoder.decode(block)
         except UnicodeDecodeError as error:
@@ -130,6 +137,8 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
                 path=path,
                 line=line,
             ) from error
+        if lines == 1 and length == 0:
+            is_unbroken = _UNBROKEN.match(text) is not None
         if "\0" in text:
             raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path)
         lines += block.count(b"\n")
@@ -141,7 +150,7 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
                 most=_MOST_BLANK_LINES,
             )
         length = len(block) - block.rfind(b"\n") - 1 + (length if b"\n" not in block else 0)
-        if length > _LARGEST_OBJECT_BYTES and not is_array:
+        if length > _LARGEST_OBJECT_BYTES and not is_unbroken:
             raise ManifestError(
                 "{path} has a line of more than {size} (line {line}), which is no row of a list.",
                 path=path,
@@ -162,11 +171,27 @@ def array_rows(path: Path) -> Iterator[Row]:
     Raises:
         ManifestError: where the text stops being JSON.
     """
+    for number, value in enumerate(_values(path, "[]"), start=1):
+        yield row_of(number, value)
+
+
+def _object_rows(path: Path) -> Iterator[Row]:
+    """The sounds that a JSON object has for keys, one at a time: with its text each, or all that is known."""
+    values = _values(path, "{}")
+    for number, (audio, said) in enumerate(zip(values, values, strict=False), start=1):
+        yield Row(number, {**(said if isinstance(said, dict) else {"text": said}), "audio": audio})
+
+
+def _values(path: Path, ends: str) -> Iterator[Any]:
+    """What stands between the `ends` of a JSON array or object.
+
+    Raises:
+        ManifestError: where the text stops being JSON.
+    """
     decoder = json.JSONDecoder()
     with open_text(path) as file:
         text, place, line = file.read(_BLOCK_BYTES), 0, 1
-        place = text.index("[") + 1
-        number = 0
+        place = text.index(ends[0]) + 1
         while True:
             place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
             more = file.read(_BLOCK_BYTES) if len(text) - place < _BLOCK_BYTES else ""
@@ -174,10 +199,10 @@ def array_rows(path: Path) -> Iterator[Row]:
                 line += text.count("\n", 0, place)
                 text, place = text[place:] + more, 0
                 place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
-            if text[place : place + 1] == "]":
+            if text[place : place + 1] == ends[1]:
                 if text[place + 1 :].strip() or file.read(1).strip():
                     raise ManifestError(
-                        "{path} is not valid JSON (line {line}: extra data after the array).",
+                        "{path} is not valid JSON (line {line}: extra data after its end).",
                         path=path,
                         line=line + text.count("\n", 0, place),
                     )
@@ -194,8 +219,7 @@ def array_rows(path: Path) -> Iterator[Row]:
                 raise ManifestError(
                     "{path} is not valid JSON (line {line}).", path=path, line=line
                 ) from error
-            number += 1
-            yield row_of(number, value)
+            yield value
 
 
 def _json_line_rows(path: Path, first_line: str) -> Iterator[Row]:

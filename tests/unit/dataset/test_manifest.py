@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pickle
+import tracemalloc
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +58,10 @@ SAME_ROWS = {
     "json array over lines": json.dumps(
         [{"path": "a.wav", "sentence": "Hello, world"}, {"path": "clips/b.flac", "sentence": "你好"}],
         indent=2,
+    ),
+    "json object": json.dumps({"a.wav": "Hello, world", "clips/b.flac": "你好"}),
+    "json object of objects": json.dumps(
+        {"a.wav": {"text": "Hello, world"}, "clips/b.flac": {"sentence": "你好"}}, indent=1
     ),
     "json lines": lines(
         {"audio": {"path": "a.wav"}, "sentence": "Hello, world"},
@@ -152,10 +157,10 @@ def test_times_are_places_in_a_meeting_where_the_file_is_the_clip_already(write:
     ]
 
 
-def test_what_stands_behind_an_array_is_said_in_the_visitors_language(write: Write) -> None:
+def test_what_stands_behind_the_end_is_said_in_the_visitors_language(write: Write) -> None:
     with pytest.raises(ManifestError) as refused:
         read_manifest(write("list", '[{"audio": "a.wav", "text": "x"}]\n[]'))
-    assert "第 1 行：数组之后还有多余的内容" in said(refused.value, "zh-CN")
+    assert "第 1 行：结尾之后还有多余的内容" in said(refused.value, "zh-CN")
 
 
 def test_a_missing_duration_is_measured(write: Write) -> None:
@@ -253,6 +258,30 @@ def test_bad_rows_are_named_by_line_and_good_ones_go_on(write: Write, folder: Pa
     assert manifest.problems[2].audio_path == "gone.wav"
 
 
+def test_bad_values_of_an_object_are_named_and_good_ones_go_on(write: Write) -> None:
+    values = {"a.wav": "one", "gone.wav": "two", "clips/b.flac": ["x"], "./a.wav": {"txt": 4, "lang": "en"}}
+    manifest = read_manifest(write("list", json.dumps(values | {"A.WAV\0": "three", "..": None})))
+    assert [(one.line, one.text, one.language) for one in manifest.examples] == [
+        (1, "one", None),
+        (4, "4", "en"),
+    ]
+    assert [one.line for one in manifest.problems] == [2, 3, 5, 6]
+    assert str(manifest.problems[1].reason) == "The text is ['x'], which is no text."
+
+
+def test_an_object_of_any_size_is_read_a_value_at_a_time(folder: Path) -> None:
+    with (folder / "list.json").open("w", encoding="utf-8") as file:
+        file.write('{"a.wav": "one"')
+        for number in range(70):
+            file.write(f', "a.wav": "{"x" * 2**20} {number}"')
+        file.write("}")
+    tracemalloc.start()
+    manifest = read_manifest(folder / "list.json", max_rows=3)
+    most_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(manifest.examples) == 3 and most_bytes < 40 * 2**20
+
+
 def test_bad_lines_of_a_table_are_named(write: Write) -> None:
     text = 'audio,text\na.wav,"over\ntwo lines"\na.wav,one,two\n\na.wav,\na.wav,fine\na.wav,"open\n'
     manifest = read_manifest(write("list.csv", text))
@@ -344,6 +373,9 @@ def test_lists_of_other_programs_are_read(folder: Path, listed: bytes) -> None:
         (b"audio,text\n", "has no rows"),
         (b'[{"audio": "a.wav",', r"not valid JSON \(line 1"),
         (b"[" * 100_000, r"not valid JSON \(line 1\)"),
+        (b'{"a.wav": "x",\n"b.wav"', r"not valid JSON \(line 2\)"),
+        (b'{"a.wav": ' + b"[" * 100_000, r"not valid JSON \(line 1\)"),
+        (b'{"a.wav": "x"}\n{"b.wav": "y"}', r"line 1: extra data after its end"),
         (b"PK\x03\x04\xff", "is a zip: upload it"),
         (b'{\n"rows": []\n}', "single JSON object"),
         (b"audio,sentance\na.wav,x\n", "found 'sentance', did you mean 'sentence'"),
