@@ -16,6 +16,7 @@ from studio.dataset.formats import (
     ljspeech,
     text_files,
     text_lists,
+    timed_texts,
     voxpopuli,
 )
 from studio.dataset.tables import check_text, parsed_lines, rows_of
@@ -45,6 +46,8 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
     if path.name == kaldi.RECORDINGS:
         check_text(path)
         return Listed("kaldi", kaldi.rows(path.parent, wanted), (beside,), has_columns=False)
+    if path.suffix.lower() in timed_texts.ENDINGS and text_files.is_text(path):
+        raise _belongs_to_its_folder(path)
     blank_lines, first_line = check_text(path)
     if ljspeech.is_one(path, first_line):
         places = (beside, beside / ljspeech.SOUND_FOLDER)

@@ -1,5 +1,5 @@
-"""Files that tell when in a recording which words are said: captions (SRT, WebVTT), Praat's TextGrid, ELAN's
-EAF, NIST's STM, and the labels of Audacity.
+"""Files that tell when in a recording which words are said: captions (SRT, WebVTT, ASS and SSA), Praat's
+TextGrid, ELAN's EAF, NIST's STM, and the labels of Audacity.
 """
 
 import math
@@ -22,6 +22,9 @@ _TIMED = re.compile(rf"^{_LABEL.pattern}$|-->|\A\s*0 \d{{4,}} \D", re.MULTILINE)
 _WORD = re.compile(r'"(?:[^"]|"")*+"|(?<!\S)-?\d[\d.e+-]*(?!\S)')
 """Texts and numbers that stand alone: of a TextGrid, long or short, nothing else counts (Praat's manual,
 TextGrid file formats)."""
+_STYLE, _DRAWING = re.compile(r"\{[^{}]*\}"), re.compile(r"\{[^{}]*\\p[1-9]")
+"""How ASS says what a text looks like, and that it is a drawing and no text."""
+_BREAK = re.compile(r"\\[Nn]")
 _NOT_SCORED = ("ignore_time_segment_in_scoring", "inter_segment_gap")
 
 
@@ -46,7 +49,7 @@ def captions_in(path: Path) -> list[Caption]:
             raise ValueError
     except UnicodeDecodeError:
         raise
-    except (ElementTree.ParseError, ValueError, StopIteration) as error:
+    except (ElementTree.ParseError, LookupError, ValueError, StopIteration) as error:
         raise ManifestError("{path} is damaged, or no such file as its name says.", path=path.name) from error
     return found
 
@@ -99,6 +102,22 @@ def _shown(path: Path) -> Iterator[Caption]:
             lines.append(line.strip())
     if times:
         yield Caption(*times, tuple(lines))
+
+
+def _events(path: Path) -> Iterator[Caption]:
+    """ASS and SSA: in the section of events each line is one, its fields in the order that `Format` tells."""
+    names: list[str] = []
+    section = ""
+    for line in map(str.strip, _text_of(path).split("\n")):
+        section = line.lower() if line.startswith("[") else section
+        kind, _, values = line.partition(":")
+        if section == "[events]" and kind == "Format":
+            names = [name.strip() for name in values.split(",")]
+        elif section == "[events]" and kind == "Dialogue":
+            event = dict(zip(names, values.split(",", len(names) - 1), strict=True))
+            if not _DRAWING.search(text := event["Text"]):
+                lines = _BREAK.split(_STYLE.sub("", text).replace("\\h", " "))
+                yield Caption(_seconds(event["Start"]), _seconds(event["End"]), tuple(lines))
 
 
 def _seconds(time: str) -> float:
@@ -168,6 +187,7 @@ def _of_elan(path: Path) -> Iterator[Caption]:
 
 _READERS: Mapping[str, Callable[[Path], Iterable[Caption]]] = {
     **dict.fromkeys((".srt", ".vtt"), _shown),
+    **dict.fromkeys((".ass", ".ssa"), _events),
     ".textgrid": _of_praat,
     ".eaf": _of_elan,
     ".stm": _scored,

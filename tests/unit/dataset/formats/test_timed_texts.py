@@ -87,6 +87,24 @@ talk 1 inter_segment_gap 0 1.5 <o,,> ignore_time_segment_in_scoring
 talk 1 ann 1.5 3.0 <o,f0,female> the "first" 1
 talk 1 bob 3.0 4.25 second
 """
+ASS = """[Script Info]
+Title: Dialogue: no event
+[V4+ Styles]
+Format: Name, Fontname
+Style: Default,Arial
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Comment: 0,0:00:00.00,0:00:01.00,Default,,0,0,0,,what nobody sees
+Dialogue: 0,0:00:03.00,0:00:04.25,Default,Bob,0,0,0,,{\\i1}sec{\\i0}ond
+Dialogue: 0,0:00:01.50,0:00:03.00,Default,Ann,0,0,0,,{\\an8\\pos(1,2)}the\\N{a note}"first"\\h1
+Dialogue: 1,0:00:01.50,0:00:03.00,Default,,0,0,0,,{\\bord0\\p1}m 0 0 l 9 0 {\\1c&HFF&}9 9
+"""
+SSA = """[Script Info]
+[Events]
+Format: Marked, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Dialogue: Marked=0,0:00:01.50,0:00:03.00,Default,,0000,0000,0000,,the "first" 1
+Dialogue: Marked=0,0:00:03.00,0:00:04.25,Default,,0000,0000,0000,,second
+"""
 LABELS = '1.500000\t3.000000\tthe "first" 1\n\\\t100.0\t200.0\n3,000000\t4,250000\tsecond\n'
 
 
@@ -96,6 +114,8 @@ LABELS = '1.500000\t3.000000\tthe "first" 1\n\\\t100.0\t200.0\n3,000000\t4,25000
         pytest.param("talk.TextGrid", LONG_TEXTGRID.encode("utf-16"), id="TextGrid"),
         pytest.param("talk.TextGrid", SHORT_TEXTGRID.encode(), id="short TextGrid"),
         pytest.param("talk.eaf", EAF.encode(), id="ELAN"),
+        pytest.param("talk.ass", ASS.replace("\n", "\r\n").encode("utf-16"), id="ASS"),
+        pytest.param("talk.ssa", SSA.encode("utf-8-sig"), id="SSA"),
         pytest.param("talk.stm", STM.encode(), id="STM"),
         pytest.param("talk.txt", LABELS.encode(), id="Audacity"),
     ],
@@ -108,6 +128,8 @@ def test_annotations_of_a_recording_are_clips_with_times(
     (example,) = read_manifest(tmp_path).examples
     assert (example.text, example.start_seconds, example.end_seconds) == ('the "first" 1 second', 1.5, 4.25)
     assert [(each.start_seconds, each.end_seconds) for each in example.segments] == [(0, 1.5), (1.5, 2.75)]
+    with pytest.raises(ManifestError, match="belongs to the recordings beside it: name its folder"):
+        read_manifest(tmp_path / name)
 
 
 def test_of_several_tiers_nobody_knows_which_is_spoken(sound: Sound, tmp_path: Path) -> None:
@@ -134,6 +156,9 @@ def test_of_several_tiers_nobody_knows_which_is_spoken(sound: Sound, tmp_path: P
         ("talk.stm", "talk 1 ann nan 2 <o> hello"),
         ("talk.stm", "talk 1 ann -1 2 <o> hello"),
         ("talk.stm", "talk 1 ann 1 1e999 <o> hello"),
+        ("talk.ass", ASS.rpartition(",Default")[0]),
+        ("talk.ass", ASS.replace(", Text", ", Txt")),
+        ("talk.ssa", SSA.replace("Format:", "Formats:")),
         ("talk.eaf", EAF.replace("4250", "9" * 400)),
         ("talk.TextGrid", '"IntervalTier" "' + "a" * 2**24),
         ("talk.srt", "1\n00:00:01,000 --> 00:00:02,000\none\n-0:00:02,000 --> 00:00:03,000\ntwo\n"),
