@@ -271,11 +271,11 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     named += [] if is_named else [kaldi.RECORDINGS, *_METADATA, parquet.METADATA]
     named += [f"{stem}.json" for stem in stems]  # which may be settings
     for name in named:
-        if (folder / name).is_file():
+        if (folder / name).is_file() and not text_files.is_text(folder / name):
             return folder / name
     if is_named:
         return None
-    files = (path for path in folder.glob("[!.]*") if path.is_file())
+    files = (path for path in folder.glob("[!.]*") if path.is_file() and not text_files.is_text(path))
     lists = sorted(path for path in files if path.name.lower().endswith(endings))
     if len(lists) > 1:
         raise ManifestError(

@@ -6,12 +6,12 @@ that YouTube makes, each line counts once.
 
 import html
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from studio.dataset.formats.timed_texts import ENDINGS, Caption, captions_in
+from studio.dataset.formats.timed_texts import ENDINGS, Caption, captions_in, is_no_list
 from studio.dataset.written import in_one, is_tight
 from studio.errors import ManifestError
 from studio.messages import Joined
@@ -32,21 +32,26 @@ _ROLLED_SHARE = 0.3
 """Captions begin so often with the last line of the one before only where they roll up."""
 
 
-def by_recording(files: Iterable[Path], known: Container[Path] = ()) -> dict[Path, list[Path]]:
-    """Recordings without their ending, and the captions of each among some `files`; those that are called as
-    one that is `known` are of no other.
+def by_recording(files: Iterable[Path], known: Collection[Path]) -> dict[Path, list[Path]]:
+    """Recordings that are `known`, without their ending, and the captions of each among some `files`; those
+    that are called as one are of no other.
     """
     found: dict[Path, list[Path]] = {}
     for path in sorted(file for file in files if file.suffix.lower() in ENDINGS):
-        own = path.with_suffix("")
-        for stem in {own} if own in known else {own, path.with_name(_without_language(path.stem)[0])}:
+        stem = next(filter(known.__contains__, stems_of(path)), None)
+        if stem and is_no_list(path):
             found.setdefault(stem, []).append(path)
     return found
 
 
+def stems_of(captions: Path) -> tuple[Path, Path]:
+    """What a recording may be called, without its ending, whose captions these are."""
+    return captions.with_suffix(""), captions.with_name(_without_language(captions.stem)[0])
+
+
 def rows_of(sound: Path, sound_seconds: float, captions: Sequence[Path]) -> Iterator[dict[str, Any]]:
     """The clips of a recording: start and end in seconds, sentences in seconds from its beginning, and the
-    language that the name of the captions tells. The last caption may stay when the sound is over.
+    language that the captions or their name tell. The last caption may stay when the sound is over.
 
     Captions that are called as the recording count before those whose name ends with a language.
 
@@ -63,7 +68,7 @@ def rows_of(sound: Path, sound_seconds: float, captions: Sequence[Path]) -> Iter
         )
     (language,) = languages
     for clip in _clips([*plain, *captions][0], sound_seconds):
-        yield {**clip, "language": language}
+        yield {**clip, "language": clip["language"] or language}
 
 
 def _clips(path: Path, sound_seconds: float) -> Iterator[dict[str, Any]]:
@@ -74,7 +79,8 @@ def _clips(path: Path, sound_seconds: float) -> Iterator[dict[str, Any]]:
     for one in captions:
         end = max((each.end for each in clip), default=0.0)
         is_near = one.start - end <= _PAUSE_SECONDS
-        if clip and not (one.lines and is_near and max(one.end, end) - clip[0].start <= _CLIP_SECONDS):
+        goes_on = clip and one.lines and is_near and one.language == clip[0].language
+        if clip and not (goes_on and max(one.end, end) - clip[0].start <= _CLIP_SECONDS):
             yield _row(clip)
             clip = []
         clip += [one] if one.lines else []
@@ -92,14 +98,16 @@ def _row(clip: Sequence[Caption]) -> dict[str, Any]:
         }
         for one in clip
     ]
-    return {"start_time": start, "end_time": max(one.end for one in clip), "sentences": sentences}
+    end = max(one.end for one in clip)
+    return {"start_time": start, "end_time": end, "sentences": sentences, "language": clip[0].language}
 
 
 def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
     """In the order of their times, one after the other, with the lines that somebody says; none where there
     is only a sound or a song.
     """
-    plain = ((one, (_LOOKS.sub("", line).strip() for line in one.lines)) for one in sorted(captions))
+    in_order = sorted(captions, key=lambda one: one[:3])
+    plain = ((one, (_LOOKS.sub("", line).strip() for line in one.lines)) for one in in_order)
     shown = [one._replace(lines=lines) for one, read in plain if (lines := tuple(filter(None, read)))]
     rolled = [False, *(before.lines[-1] == after.lines[0] for before, after in pairwise(shown))]
     if sum(rolled) > _ROLLED_SHARE * len(shown):
@@ -110,7 +118,7 @@ def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
         if found and found[-1].start < one.start and found[-1].end <= one.end:  # else two speak at once
             found[-1] = found[-1]._replace(end=min(found[-1].end, one.start))
         end = min(one.end, sound_seconds) if one.start < sound_seconds else one.end
-        found.append(Caption(one.start, end, tuple(filter(None, map(_said, one.lines)))))
+        found.append(one._replace(end=end, lines=tuple(filter(None, map(_said, one.lines)))))
     return [one for one in found if one.end > one.start]
 
 

@@ -53,7 +53,7 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
     own = {sound: text for sound, text in own.items() if text not in of_many}
     stems = {sound.with_suffix("") for sound in sounds}
     captions = subtitles.by_recording(texts, stems)
-    if not listed and not own and captions.keys().isdisjoint(stems):
+    if not listed and not own and not captions:
         return
     number = 0
     for sound in sounds:
@@ -112,9 +112,12 @@ def _clips(
 def is_text(path: Path) -> bool:
     """Whether a file is the text of a sound beside it, or of several."""
     stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
-    stems += [stem.name for stem in subtitles.by_recording([path])]
-    sounds = (path.with_name(stem + ending) for stem in stems for ending in ("", *SOUND_FILES))
-    return text_lists.is_list(path) or any(sound.is_file() for sound in sounds)
+    endings = ("", *SOUND_FILES, *map(str.upper, SOUND_FILES))
+    if path.suffix.lower() in timed_texts.ENDINGS:
+        stems += [stem.name for stem in subtitles.stems_of(path)]
+    sounds = (path.with_name(stem + ending) for stem in stems for ending in endings)
+    is_named = any(sound.is_file() for sound in sounds)
+    return text_lists.is_list(path) or (is_named and timed_texts.is_no_list(path))
 
 
 def _seconds_of(sound: Path) -> float:

@@ -1,10 +1,12 @@
-"""Files that tell when in a recording which words are said: captions (SRT, WebVTT, ASS and SSA), Praat's
-TextGrid, ELAN's EAF, NIST's STM, and the labels of Audacity.
+"""Files that tell when in a recording which words are said: captions (SRT, WebVTT, ASS and SSA), what
+Whisper's programs write (JSON, TSV), Praat's TextGrid, ELAN's EAF, NIST's STM, and the labels of Audacity.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +27,14 @@ TextGrid file formats)."""
 _STYLE, _DRAWING = re.compile(r"\{[^{}]*\}"), re.compile(r"\{[^{}]*\\p[1-9]")
 """How ASS says what a text looks like, and that it is a drawing and no text."""
 _BREAK = re.compile(r"\\[Nn]")
+_TABLE = "start\tend\ttext\n"
+_SEGMENTS = re.compile(r'"segments"\s*:\s*\[')
+"""How TSV of Whisper begins, and what its JSON has."""
+_DAMAGE = (
+    *(ElementTree.ParseError, StopIteration, RecursionError),
+    *(ValueError, TypeError, LookupError, AttributeError),
+)
+"""What the readers say of a file that is none of theirs."""
 _NOT_SCORED = ("ignore_time_segment_in_scoring", "inter_segment_gap")
 
 
@@ -34,6 +44,22 @@ class Caption(NamedTuple):
     start: float
     end: float
     lines: tuple[str, ...]
+    language: str | None = None
+    """If the file tells."""
+
+
+def is_no_list(path: Path) -> bool:
+    """Whether a file whose name is that of a recording tells of it alone: JSON and TSV may be lists."""
+    ending = path.suffix.lower()
+    if ending not in (".json", ".tsv"):
+        return True
+    with suppress(OSError, ValueError), path.open(encoding=encoding_of(path)) as file:
+        begin = file.read(len(_TABLE))
+        is_object = ending == ".json" and begin.lstrip().startswith("{")
+        return begin == _TABLE or (
+            is_object and _SEGMENTS.search(begin + file.read(_MOST_CHARACTERS)) is not None
+        )
+    return False
 
 
 def captions_in(path: Path) -> list[Caption]:
@@ -49,7 +75,7 @@ def captions_in(path: Path) -> list[Caption]:
             raise ValueError
     except UnicodeDecodeError:
         raise
-    except (ElementTree.ParseError, LookupError, ValueError, StopIteration) as error:
+    except _DAMAGE as error:
         raise ManifestError("{path} is damaged, or no such file as its name says.", path=path.name) from error
     return found
 
@@ -120,6 +146,21 @@ def _events(path: Path) -> Iterator[Caption]:
                 yield Caption(_seconds(event["Start"]), _seconds(event["End"]), tuple(lines))
 
 
+def _heard(path: Path) -> Iterator[Caption]:
+    """JSON of openai-whisper, faster-whisper, WhisperX and the studio."""
+    whole = json.loads(_text_of(path))
+    for part in whole["segments"]:
+        language = part.get("language") or whole.get("language")
+        yield Caption(float(part["start"]), float(part["end"]), tuple(part["text"].splitlines()), language)
+
+
+def _in_table(path: Path) -> Iterator[Caption]:
+    """TSV of openai-whisper and the studio: start and end in milliseconds, and the text."""
+    for line in filter(None, _text_of(path).removeprefix(_TABLE).split("\n")):
+        start, end, said = line.split("\t", 2)
+        yield Caption(float(start) / 1000, float(end) / 1000, (said,))
+
+
 def _seconds(time: str) -> float:
     hours, minutes, seconds = ["0", *time.split(":")][-3:]
     return 3600 * float(hours) + 60 * float(minutes) + _number(seconds)
@@ -188,6 +229,8 @@ def _of_elan(path: Path) -> Iterator[Caption]:
 _READERS: Mapping[str, Callable[[Path], Iterable[Caption]]] = {
     **dict.fromkeys((".srt", ".vtt"), _shown),
     **dict.fromkeys((".ass", ".ssa"), _events),
+    ".json": _heard,
+    ".tsv": _in_table,
     ".textgrid": _of_praat,
     ".eaf": _of_elan,
     ".stm": _scored,

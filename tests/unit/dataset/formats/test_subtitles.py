@@ -110,7 +110,7 @@ def test_a_clip_fits_into_a_window_and_what_the_studio_writes_comes_back(
 ) -> None:
     segments = tuple(Segment(6.0 * n, 6.0 * n + 5.5, f"Sentence {n}.") for n in range(10))
     heard = Transcript(text="", segments=segments, language="en", duration_seconds=60.0, model="", engine="")
-    for ending in ("srt", "vtt"):
+    for ending in ("srt", "vtt", "json", "tsv"):
         folder = tmp_path / ending
         sound(f"{ending}/talk.flac", 60.0).with_suffix(f".{ending}").write_text(
             render(heard, ending), "utf-8"

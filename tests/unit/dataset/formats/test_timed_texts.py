@@ -99,6 +99,11 @@ Dialogue: 0,0:00:03.00,0:00:04.25,Default,Bob,0,0,0,,{\\i1}sec{\\i0}ond
 Dialogue: 0,0:00:01.50,0:00:03.00,Default,Ann,0,0,0,,{\\an8\\pos(1,2)}the\\N{a note}"first"\\h1
 Dialogue: 1,0:00:01.50,0:00:03.00,Default,,0,0,0,,{\\bord0\\p1}m 0 0 l 9 0 {\\1c&HFF&}9 9
 """
+HEARD = """{"text": " the \\"first\\" 1 second", "segments": [
+{"id": 0, "seek": 0, "start": 1.5, "end": 3.0, "text": " the \\"first\\" 1", "temperature": 0.0},
+{"id": 1, "seek": 0, "start": 3, "end": 4.25, "text": " second", "words": [{"word": " second", "start": 3}]}
+], "language": "en"}"""
+HEARD_TSV = 'start\tend\ttext\n1500\t3000\tthe "first" 1\n3000\t4250\tsecond\n'
 SSA = """[Script Info]
 [Events]
 Format: Marked, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
@@ -116,6 +121,8 @@ LABELS = '1.500000\t3.000000\tthe "first" 1\n\\\t100.0\t200.0\n3,000000\t4,25000
         pytest.param("talk.eaf", EAF.encode(), id="ELAN"),
         pytest.param("talk.ass", ASS.replace("\n", "\r\n").encode("utf-16"), id="ASS"),
         pytest.param("talk.ssa", SSA.encode("utf-8-sig"), id="SSA"),
+        pytest.param("talk.json", HEARD.encode(), id="JSON of Whisper"),
+        pytest.param("talk.tsv", HEARD_TSV.encode(), id="TSV of Whisper"),
         pytest.param("talk.stm", STM.encode(), id="STM"),
         pytest.param("talk.txt", LABELS.encode(), id="Audacity"),
     ],
@@ -130,6 +137,45 @@ def test_annotations_of_a_recording_are_clips_with_times(
     assert [(each.start_seconds, each.end_seconds) for each in example.segments] == [(0, 1.5), (1.5, 2.75)]
     with pytest.raises(ManifestError, match="belongs to the recordings beside it: name its folder"):
         read_manifest(tmp_path / name)
+
+
+def test_what_whisper_leaves_beside_recordings_is_read_once_and_in_its_languages(
+    sound: Sound, tmp_path: Path
+) -> None:
+    sound("talk.WAV", 40)
+    sound("train.wav", 40)
+    other = '{"start": "5", "end": 6, "text": "\u4f60\u597d", "language": "zh"}'
+    other += ', {"start": 7, "end": 8, "text": "bye"}'
+    heard = HEARD.replace('"start": 3}]}', f'"start": 3}}]}}, {other}')
+    for name in ("talk", "train"):
+        (tmp_path / f"{name}.json").write_text(heard, encoding="utf-8")
+        (tmp_path / f"{name}.tsv").write_text(HEARD_TSV, encoding="utf-8")
+        (tmp_path / f"{name}.txt").write_text('the "first" 1\nsecond\n', encoding="utf-8")
+    manifest = read_manifest(tmp_path)
+    assert not manifest.problems
+    assert [(one.audio_path.name, one.text, one.language) for one in manifest.examples][:3] == [
+        ("talk.WAV", 'the "first" 1 second', "en"),
+        ("talk.WAV", "\u4f60\u597d", "zh"),
+        ("talk.WAV", "bye", "en"),
+    ]
+    assert len(manifest.examples) == 6
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        '[{"audio": "talk.wav", "text": "hello", "segments": []}]',
+        '{"talk.wav": {"text": "hello"}}',
+        '{"audio": "talk.wav", "text": "hello", "note": "segments"}',
+    ],
+)
+def test_a_list_that_is_called_as_a_recording_stays_one(sound: Sound, tmp_path: Path, listed: str) -> None:
+    sound("talk.wav", 4)
+    (tmp_path / "talk.json").write_text(listed, encoding="utf-8")
+    assert [read_manifest(source).examples[0].text for source in (tmp_path, tmp_path / "talk.json")] == [
+        "hello",
+        "hello",
+    ]
 
 
 def test_of_several_tiers_nobody_knows_which_is_spoken(sound: Sound, tmp_path: Path) -> None:
@@ -159,6 +205,14 @@ def test_of_several_tiers_nobody_knows_which_is_spoken(sound: Sound, tmp_path: P
         ("talk.ass", ASS.rpartition(",Default")[0]),
         ("talk.ass", ASS.replace(", Text", ", Txt")),
         ("talk.ssa", SSA.replace("Format:", "Formats:")),
+        ("talk.json", HEARD[:-20]),
+        ("talk.json", HEARD.replace("1.5", "null")),
+        ("talk.json", HEARD.replace("3.0", "NaN")),
+        ("talk.json", HEARD.replace('" second"', "5")),
+        ("talk.json", '{"segments": [5]}'),
+        ("talk.json", '{"segments": ' + "[" * 100_000),
+        ("talk.json", '{"segments": ["' + "a" * 2**24),
+        ("talk.tsv", HEARD_TSV + "5000\t6000"),
         ("talk.eaf", EAF.replace("4250", "9" * 400)),
         ("talk.TextGrid", '"IntervalTier" "' + "a" * 2**24),
         ("talk.srt", "1\n00:00:01,000 --> 00:00:02,000\none\n-0:00:02,000 --> 00:00:03,000\ntwo\n"),
