@@ -1,8 +1,9 @@
 """Tells by its name and by what is in it which format a list is in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, tab_rows
 from studio.dataset.formats import (
     common_voice,
+    conversations,
     fleurs,
     kaldi,
     lhotse,
@@ -21,6 +23,14 @@ from studio.dataset.formats import (
 )
 from studio.dataset.tables import check_text, parsed_lines, rows_of
 from studio.errors import ManifestError
+
+_IN_JSON = {
+    "lhotse": (lhotse.is_cut, lhotse.clips_of),
+    "conversations": (conversations.is_one, conversations.clips_of),
+}
+"""Rows of JSON without the studio's own names: how they are known, and of which clips they tell."""
+_MOST_BAD_ROWS = 1000
+"""So many at the beginning of a list are passed over to see what its rows are."""
 
 
 class Listed(NamedTuple):
@@ -75,9 +85,33 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
         if not text_files.is_text(path) and not kaldi.is_part(path):
             raise
         raise _belongs_to_its_folder(path) from None
-    if found == "jsonl" and lhotse.is_cut(first_line):
-        return Listed("lhotse", map(lhotse.row_of_cut, rows), (beside,), has_columns=False)
+    if found in ("json", "jsonl"):
+        begin = list(_to_first_good(rows))
+        rows = chain(begin, rows)
+        for name, (is_one, _clips_of) in _IN_JSON.items():
+            if begin and is_one(begin[-1].values):
+                return Listed(name, _clips_in(rows, name), (beside,), has_columns=False)
     return Listed(found, rows, (beside,), is_plain=True)
+
+
+def _to_first_good(rows: Iterator[Row]) -> Iterator[Row]:
+    for row in islice(rows, _MOST_BAD_ROWS):
+        yield row
+        if not row.error:
+            return
+
+
+def _clips_in(rows: Iterable[Row], format_name: str) -> Iterator[Row]:
+    """The clips that rows of one of the formats tell of; rows of another kind stay as they are."""
+    is_one, clips_of = _IN_JSON[format_name]
+    for row in rows:
+        if row.error or not is_one(row.values):
+            yield row
+            continue
+        try:
+            yield from (Row(row.line, values) for values in clips_of(row.values))
+        except ManifestError as error:
+            yield Row(row.line, {}, error)
 
 
 def _belongs_to_its_folder(path: Path) -> ManifestError:

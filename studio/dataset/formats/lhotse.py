@@ -1,35 +1,26 @@
 """Cuts of lhotse: JSON lines, often packed with gzip, of `MonoCut` with its recording and supervisions."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from studio.dataset.delimited import Row
 from studio.dataset.formats.kaldi import not_a_file
 from studio.errors import ManifestError
 
 _MONO = "MonoCut"
 
 
-def is_cut(first_line: str) -> bool:
-    """Whether JSON lines that begin so are cuts."""
-    try:
-        cut = json.loads(first_line)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(cut, dict):
-        return False
-    return str(cut.get("type")).endswith("Cut") or {"supervisions", "recording"} <= cut.keys()
+def is_cut(row: Mapping[str, Any]) -> bool:
+    """Whether a row of JSON is one."""
+    return str(row.get("type")).endswith("Cut") or {"supervisions", "recording"} <= row.keys()
 
 
-def row_of_cut(row: Row) -> Row:
-    """The cut with the studio's names."""
-    if row.error:
-        return row
-    try:
-        return Row(row.line, {**_sound(row.values), **_said(row.values)})
-    except ManifestError as error:
-        return Row(row.line, {}, error)
+def clips_of(cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The cut with the studio's names.
+
+    Raises:
+        ManifestError: if it is not a stretch of one file.
+    """
+    yield {**_sound(cut), **_said(cut)}
 
 
 def _sound(cut: Mapping[str, Any]) -> dict[str, Any]:
