@@ -1,6 +1,7 @@
 """Where the sounds lie that a list names."""
 
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,6 +9,7 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from urllib.parse import unquote
 
 from studio.dataset.audio import SOUND_FILES
 from studio.errors import ConfigError, ManifestError
@@ -16,6 +18,9 @@ from studio.messages import Joined
 
 _ROOTS = ("$data_root/", "{data_root}/")
 """What SpeechBrain's lists say in place of the folder of a corpus."""
+_SERVED = re.compile(r"/data/(?:local-files/\?d=|upload/(?:\d+/)?)")
+_UPLOADED = re.compile(r"^[0-9a-f]{8}-")
+"""Label Studio's addresses of files, and what it puts before the name of one that it has taken in."""
 
 
 class Places:
@@ -68,6 +73,9 @@ class Places:
         parts = PurePosixPath(unicodedata.normalize("NFC", without_root(inner))).parts
         if not parts or ".." in parts or not self._folders:
             return
+        if served := _SERVED.match(audio):
+            yield from self._of_label_studio(audio, without_root(unquote(audio[served.end() :])))
+            return
         if PureWindowsPath(inner).root:
             for first in range(1, len(parts) - 1):
                 path = self._folders[0].joinpath(*parts[first:])
@@ -76,8 +84,22 @@ class Places:
                 if is_there and self._moved.setdefault(parts[first], parts[:first]) == parts[:first]:
                     yield path
             return
-        ending = "/".join(("", *parts))
-        found = [path for whole, path in self._below.get(parts[-1], ()) if whole.endswith(ending)]
+        yield from self._ending_so("/".join(parts))
+
+    def _of_label_studio(self, audio: str, named: str) -> Iterator[Path]:
+        """The only file whose path ends so; of what was uploaded, it may have the name that it had before,
+        of which it was the only one."""
+        yield from self._ending_so(named)
+        before = _UPLOADED.sub("", named)
+        if before != named and self._moved.setdefault(before, (audio,)) == (audio,):
+            yield from self._ending_so(before)
+
+    def _ending_so(self, ending: str) -> Iterator[Path]:
+        """The only sound below the list whose own path ends so."""
+        ending = unicodedata.normalize("NFC", f"/{ending}")
+        found = [
+            path for whole, path in self._below.get(ending.rpartition("/")[2], ()) if whole.endswith(ending)
+        ]
         yield from found if len(found) == 1 else ()
 
     @cached_property

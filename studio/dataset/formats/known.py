@@ -14,6 +14,7 @@ from studio.dataset.formats import (
     conversations,
     fleurs,
     kaldi,
+    label_studio,
     lhotse,
     ljspeech,
     text_files,
@@ -26,6 +27,7 @@ from studio.errors import ManifestError
 
 _IN_JSON = {
     "lhotse": (lhotse.is_cut, lhotse.clips_of),
+    "label_studio": (label_studio.is_task, label_studio.clips_of),
     "conversations": (conversations.is_one, conversations.clips_of),
 }
 """Rows of JSON without the studio's own names: how they are known, and of which clips they tell."""

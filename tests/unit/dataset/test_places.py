@@ -27,6 +27,10 @@ def corpus(tmp_path: Path) -> Path:
         ("{data_root}/c.wav", "deep/down/c.wav"),
         ("/home/bob/corpus/test/b.wav", "test/b.wav"),
         (r"D:\corpus\train\b.wav", "train/b.wav"),
+        ("/data/upload/1/1a2b3c4d-c.wav", "deep/down/c.wav"),
+        ("/data/upload/a.wav", "train/a.wav"),
+        ("/data/local-files/?d=deep%5Cdown%2Fc.wav", "deep/down/c.wav"),
+        ("/data/local-files/?d=corpus/test/b.wav", "test/b.wav"),
         ("caf\u00e9.wav", "cafe\u0301.wav"),
     ],
 )
@@ -38,7 +42,16 @@ def test_a_sound_is_found_by_its_path_or_as_the_only_one_whose_path_ends_so(
 
 
 @pytest.mark.parametrize(
-    "named", ["b.wav", "valid/a.wav", "/home/bob/valid/a.wav", "../a.wav", ".", "gone.wav"]
+    "named",
+    [
+        "b.wav",
+        "valid/a.wav",
+        "/home/bob/valid/a.wav",
+        "../a.wav",
+        ".",
+        "gone.wav",
+        "/data/local-files/?d=b.wav",
+    ],
 )
 def test_what_could_be_another_recording_is_not_taken(corpus: Path, named: str) -> None:
     with pytest.raises(ManifestError, match=r"There is no audio file|is a folder"):
@@ -53,6 +66,14 @@ def test_nothing_outside_of_its_folder_is_found_for_a_visitor(corpus: Path, tmp_
         with pytest.raises(ManifestError, match="did not come with its list"):
             Places([corpus], [corpus]).find(named)
     assert Places([corpus], [corpus]).find("a.wav")[0] == corpus / "train" / "a.wav"
+
+
+def test_of_two_uploads_only_one_had_the_name(corpus: Path) -> None:
+    places = Places([corpus], [])
+    for _ in range(2):
+        assert places.find("/data/upload/1/1a2b3c4d-a.wav")[0] == corpus / "train" / "a.wav"
+    with pytest.raises(ManifestError, match="There is no audio file"):
+        places.find("/data/upload/1/5a2b3c4d-a.wav")
 
 
 def test_of_two_folders_of_another_machine_only_one_is_this(corpus: Path) -> None:
