@@ -62,7 +62,8 @@ def test_nothing_outside_of_its_folder_is_found_for_a_visitor(corpus: Path, tmp_
     (tmp_path / "secret.wav").write_bytes(b"sound")
     (corpus / "deep" / "link.wav").symlink_to(tmp_path / "secret.wav")
     assert Places([corpus], []).find("link.wav")
-    for named in ("link.wav", "../secret.wav", str(tmp_path / "secret.wav")):
+    served = "/data/local-files/?d=../secret.wav"
+    for named in ("link.wav", "../secret.wav", str(tmp_path / "secret.wav"), served):
         with pytest.raises(ManifestError, match="did not come with its list"):
             Places([corpus], [corpus]).find(named)
     assert Places([corpus], [corpus]).find("a.wav")[0] == corpus / "train" / "a.wav"
