@@ -24,7 +24,7 @@ _BLOCK_BYTES = 2**20
 _BETWEEN = re.compile(r"[\s,:]*")
 """What stands between two values of an array, or keys and values of an object."""
 _SOUND_ENDINGS = "|".join(map(re.escape, sorted(SOUND_FILES)))
-_UNBROKEN = re.compile(rf'[\ufeff\s]*(\[|\{{\s*"(?:[^"\\]|\\.)*(?i:{_SOUND_ENDINGS})"\s*:)')
+_UNBROKEN = re.compile(rf'[\ufeff\s]*(\[|\{{\s*"[^"]*(?i:{_SOUND_ENDINGS})"\s*:)')
 """How JSON begins that is read a value at a time, however long its lines are: an array, or an object whose
 first key is a sound file."""
 _BEGINNING_CHARACTERS = 2**14
