@@ -18,9 +18,9 @@ INFER: dict[str, Foreign] = {
 
 WHISPER: dict[str, Foreign] = {
     "model_dir": value("models lie in the Hub's cache, which HF_HOME names"),
-    "verbose": switch("texts are shown unless they go to files, and progress is", usual=True),
-    "best_of": value("each temperature writes one text", "1"),
-    "patience": value("a search ends when no beam can become better", "1"),
+    "verbose": switch("texts are shown unless files are written, and progress always is", usual=True),
+    "best_of": value("one text is sampled at each temperature", "1"),
+    "patience": value("a search ends when it has as many texts as beams", "1"),
     "length_penalty": value("beams are ranked by their mean log-probability per token", "1"),
     "carry_initial_prompt": switch("what each window is to be told are --hotwords"),
     "prepend_punctuations": value("a mark goes with the word that it stands at"),
