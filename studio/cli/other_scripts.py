@@ -53,7 +53,7 @@ EVALUATION: dict[str, Foreign] = {
     "streaming": switch(_COPIED, usual=True),
     "no_streaming": switch(_COPIED),
     "torch_compile": switch(_NOT_COMPILED),
-    "warmup_steps": value("what is heard first is heard once"),
+    "warmup_steps": value("each clip is heard once"),
 }
 """`evaluation.py` of Whisper-Finetune, `run_eval_whisper_streaming.py` of the Whisper event and `run_eval.py`
 of the Open ASR Leaderboard, for `evaluate`."""
