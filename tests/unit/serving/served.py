@@ -63,6 +63,7 @@ class ServedEndpoint:
     url: str
     services: Services
     uploads: Uploads
+    line: Line
 
     def client(self, key: str = "any key") -> openai.OpenAI:
         """A client that asks once."""
@@ -83,12 +84,12 @@ def served_endpoint(
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen()
-    app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, model, Line(AT_ONCE))
+    app = endpoint_app(asked, Names(settings, "127.0.0.1"), uploads, model, line := Line(AT_ONCE))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        yield ServedEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", asked, uploads)
+        yield ServedEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", asked, uploads, line)
     finally:
         server.should_exit = True
         thread.join()

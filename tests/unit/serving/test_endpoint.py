@@ -260,7 +260,7 @@ def test_sixty_requests_at_once_are_served_in_the_order_in_which_they_came_and_n
             answers = []
             for number, temperature in enumerate(temperatures):
                 answers.append(pool.submit(ask, temperature))
-                wait_until(lambda number=number: saved(served) > number)
+                wait_until(lambda number=number: len(served.line) > number)
             wait_until(lambda: len(engines.begun) == 2)
             assert client.models.list().data, "what is quick does not wait; and the last one stands in line"
             with pytest.raises(openai.RateLimitError, match="60 requests waiting") as caught:
@@ -294,7 +294,7 @@ def test_of_all_visitors_only_so_many_wait(
             answers = []
             for number in range(4):
                 answers.append(pool.submit(asks, number))
-                wait_until(lambda number=number: saved(served) > number)
+                wait_until(lambda number=number: len(served.line) > number)
             refused = asks(5)
             go_on.set()
             assert [answer.result().status_code for answer in answers] == [200] * 4
