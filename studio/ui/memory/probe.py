@@ -47,14 +47,14 @@ def build_probe() -> ProbeSection:
 
 def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) -> None:
     """The measurement goes on in its own process; closing the page does not end it, its button does."""
-    asked: set[object] = set()
+    asked: set[object] = set()  # those who press, until they are answered
 
     def measure(request: gr.Request, **values: Any) -> Iterator[list[Any]]:
         """That it is at work, with a button to stop it, then what was measured."""
         locale = request_locale(request)
-        yield [gr.update(visible=True), gr.update(value=_working(locale), visible=True)]
         asked.add(mine := object())
         try:
+            yield [gr.update(visible=True), gr.update(value=_working(locale), visible=True)]
             shown = _measured(services_for(services, request), Question(**values), locale)
         except StudioError as error:
             shown = note(said(error, locale), "bad")
