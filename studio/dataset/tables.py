@@ -21,8 +21,8 @@ from studio.files import files_below
 from studio.units import format_bytes
 
 _BLOCK_BYTES = 2**20
-_BETWEEN = re.compile(r"[\s,:]*")
-"""What stands between two values of an array, or keys and values of an object."""
+_BETWEEN = {"[]": re.compile(r"[\s,]*"), "{}": re.compile(r"[\s,:]*")}
+"""What stands between two values of an array, and keys and values of an object."""
 _SOUND_ENDINGS = "|".join(map(re.escape, sorted(SOUND_FILES)))
 _UNBROKEN = re.compile(rf'[\ufeff\s]*(\[|\{{\s*"[^"]*(?i:{_SOUND_ENDINGS})"\s*:)')
 """How JSON begins that is read a value at a time, however long its lines are: an array, or an object whose
@@ -188,17 +188,17 @@ def _values(path: Path, ends: str) -> Iterator[Any]:
     Raises:
         ManifestError: where the text stops being JSON.
     """
-    decoder = json.JSONDecoder()
+    decoder, between = json.JSONDecoder(), _BETWEEN[ends]
     with open_text(path) as file:
         text, place, line = file.read(_BLOCK_BYTES), 0, 1
         place = text.index(ends[0]) + 1
         while True:
-            place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
+            place = between.match(text, place).end()  # type: ignore[union-attr]
             more = file.read(_BLOCK_BYTES) if len(text) - place < _BLOCK_BYTES else ""
             if more:
                 line += text.count("\n", 0, place)
                 text, place = text[place:] + more, 0
-                place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
+                place = between.match(text, place).end()  # type: ignore[union-attr]
             if text[place : place + 1] == ends[1]:
                 if text[place + 1 :].strip() or file.read(1).strip():
                     raise ManifestError(
