@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from studio.runs.manager import MOST_LISTED  # noqa: E402
 from studio.services import Services  # noqa: E402
 from studio.settings import Settings  # noqa: E402
-from studio.ui.train.run_panel import render  # noqa: E402
+from studio.ui.train.run_panel import Answers, render  # noqa: E402
 from tests.studio_process import StudioProcess  # noqa: E402
 
 REPORT = ROOT / "tests" / "benchmarks" / "reports" / "startup.md"
@@ -105,10 +105,11 @@ def seconds_to_list(home: Path) -> dict[str, list[float]]:
     services = Services.open(Settings.from_env({**os.environ, "STUDIO_HOME": str(home)}))
     asked: dict[str, list[float]] = {}
     shown: dict[str, str] = {}
+    answers = Answers()
 
     def tick() -> None:
         """What the Train tab asks once a second or less often: the chosen run, and the list of all."""
-        selected, fingerprints, *_ = render(services.jobs, shown.get("run", ""), shown, "en")
+        selected, fingerprints, *_ = render(services.jobs, shown.get("run", ""), shown, answers, "en")
         shown.update(fingerprints, run=selected)
 
     questions = {

@@ -39,37 +39,51 @@ def many_steps(model: Path, data: Path) -> TrainingConfig:
 
 LET_ANSWERS_CROSS = """() => {
   const fetched = window.fetch.bind(window);
-  let [stopped, late] = [null, ''];
-  const isStop = ({body}) => {
-    const stop = window.gradio_config?.components.find((one) => one.props.elem_id === 'run-stop').id;
-    return String(body).includes(`"trigger_id":${stop},`);
+  let [event, late] = [null, null];
+  const isOf = (elem, {fn_index, trigger_id}) => {
+    const {components, dependencies} = window.gradio_config;
+    const names = Object.fromEntries(components.map(({id, type, props}) => [id, props.elem_id ?? type]));
+    const shows = dependencies.find(({id}) => id === fn_index).outputs.map((id) => names[id]);
+    return shows.includes('run-status') && names[trigger_id] === elem;
   };
-  const swapped = async (message) => {
-    const event = await stopped;
-    if (event && !late && message.includes(event) && message.includes('process_completed')) {
+  const deliver = (out) => {
+    out.enqueue(late);
+    [event, late] = [null, null];
+  };
+  const pass = async (message, out) => {
+    const cross = window.cross;
+    if (event && !late && message.includes('process_completed') && message.includes(await event)) {
       late = message;
-      return '';
+      cross.isLate = true;
+      return;
     }
-    if (!late || window.crossed || !message.includes('>Stopped<')) return message;
-    window.crossed = true;
-    return message + late;
+    out.enqueue(message);
+    if (late && cross.until && message.includes(cross.until)) deliver(out);
   };
   window.fetch = async (resource, options) => {
+    const url = (resource.url ?? resource).toString();
     const asked = fetched(resource, options);
-    if (options && isStop(options)) stopped = asked.then((it) => it.clone().json()).then((it) => it.event_id);
+    const cross = window.cross;
+    if (cross && !cross.event && url.includes('/queue/join') && isOf(cross.of, JSON.parse(options.body))) {
+      event = cross.event = asked.then((it) => it.clone().json()).then((it) => it.event_id);
+    }
     const answer = await asked;
-    if (!(resource.url ?? resource).toString().includes('/queue/data')) return answer;
+    if (!url.includes('/queue/data')) return answer;
     let rest = '';
-    const crossing = new TransformStream({async transform(text, out) {
+    const start = (out) => { if (late && cross.isReleased) deliver(out); };
+    const transform = async (text, out) => {
       const messages = (rest + text).split(/(?<=\\n\\n)/);
       rest = messages.at(-1).endsWith('\\n\\n') ? '' : messages.pop();
-      for (const message of messages) out.enqueue(await swapped(message));
-    }});
-    const read = answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(crossing);
-    return new Response(read.pipeThrough(new TextEncoderStream()), answer);
+      for (const message of messages) await pass(message, out);
+    };
+    const read = answer.body.pipeThrough(new TextDecoderStream());
+    const crossing = read.pipeThrough(new TransformStream({start, transform}));
+    return new Response(crossing.pipeThrough(new TextEncoderStream()), answer);
   };
 }"""
-"""What Stop's click shows comes to the page after it was shown that the run has stopped."""
+"""The answer to what `cross.of` asks next `isLate`: it comes after one with the text `cross.until`, or first
+of all once it `isReleased`.
+"""
 
 
 def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_of_one(
@@ -106,8 +120,9 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
         expect(page.locator("#run-status")).to_contain_text("step")
         unused = page.locator("#run-status details")
         unused.locator("summary").click()
+        page.evaluate("window.cross = {of: 'run-stop', until: '>Stopped<'}")
         page.locator("#run-stop").click()
-    page.wait_for_function("window.crossed")
+    page.wait_for_function("window.cross.isLate")
     expect(page.locator("#run-status .badge")).to_have_text("Stopped")
     assert "Stopped" in page.title(), "the title tells somebody who looks elsewhere"
     expect(unused).to_have_attribute("open", "")
@@ -130,10 +145,18 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     other = {**config_to_dict(config), "run_name": "other", "max_steps": 3, "lora_r": 8}
     Client(studio_server.url, verbose=False).predict(config=other, api_name="/start_run")
     expect(page.locator("#run-history")).to_contain_text("other")
-    page.locator("#run-history").get_by_role("button", name="other").click()
-    expect(page.locator("#run-status")).to_contain_text("Created other")
+    with at_rest(studio_server.home, "other"):
+        page.evaluate("window.cross = {of: 'timer'}")
+        page.wait_for_function("window.cross.isLate")
+        page.locator("#run-history").get_by_role("button", name="other").click()
+        expect(page.locator("#run-status h2")).to_have_text("other")
+    while not list(studio_server.home.glob("runs/other-*/result.json")):
+        time.sleep(0.05)
+    page.evaluate("window.cross.isReleased = true")
     page.locator("#run-reuse").click()
     expect(page.get_by_label("Name of the run")).to_have_value("other")
+    expect(page.locator("#run-status")).to_contain_text("Created other")
+    expect(page.locator("#run-transcribe")).to_be_visible()
 
     page.locator("#run-comparison button").first.click()
     runs = page.get_by_label("Runs to compare")

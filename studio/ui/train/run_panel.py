@@ -1,6 +1,7 @@
 """The live side of the Train tab: history, the chosen run, its curves, its log. Read anew at each tick."""
 
 import hashlib
+import threading
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -80,17 +81,37 @@ def notice_of(status: RunStatus | None, locale: str) -> Html:
 
 
 Seen = dict[str, str]
-"""Component → fingerprint of what the visitor's page shows in it.
+"""Component → fingerprint of what the visitor's page shows in it, and under `_ANSWER` of which answer.
 
 It stands on the page, not in a `gr.State`: of two answers that cross, the page shows the one that comes last,
 and a state has the one that was made last.
 """
+_ANSWER = "answer"
 _LOG_LINES = 200
+
+
+class Answers:
+    """The answers to one page, numbered in the order in which they were asked for."""
+
+    _lock = threading.Lock()  # of all pages: every page has a copy of the first
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def next(self, seen: Seen) -> tuple[str, bool]:
+        """Number of a new answer, and whether the page shows the one before it.
+
+        If not, others are under way or have crossed: what they left out, or will, is not in `seen`.
+        """
+        with self._lock:
+            is_next = seen.get(_ANSWER) == str(self._last)
+            self._last += 1
+            return str(self._last), is_next
 
 
 @dataclass(frozen=True)
 class RunPanel:
-    """The components, in the order in which `render` gives their values, but for the last two."""
+    """The components, in the order in which `render` gives their values, but for the last three."""
 
     selected: gr.State
     seen: gr.JSON
@@ -114,23 +135,25 @@ class RunPanel:
     log_section: gr.Accordion
     log: gr.Textbox
     history: gr.HTML
+    answers: gr.State
     search: gr.Textbox
     refused: gr.HTML
     """Why one of the buttons did nothing."""
 
     def inputs(self) -> list[Block]:
         """What `render` wants to know."""
-        return [self.selected, self.seen, self.search]
+        return [self.selected, self.seen, self.answers, self.search]
 
     def outputs(self) -> list[Block]:
         """What it gives values for."""
-        others = (self.search, self.refused)
+        others = (self.answers, self.search, self.refused)
         return [component for component in vars(self).values() if component not in others]
 
 
 def build_run_panel() -> RunPanel:
     """Lays the components out."""
     made: dict[str, Any] = {"selected": gr.State(""), "seen": gr.JSON({}, visible="hidden")}
+    made["answers"] = gr.State(Answers())
     made["notice"] = gr.HTML(js_on_load=_ON_LOAD, elem_id="run-notice")
     made["status"] = gr.HTML(elem_id="run-status")
     made |= _buttons()
@@ -179,8 +202,11 @@ def _button(
     return gr.Button(label, variant=variant, visible=False, size="sm", elem_id=f"run-{name}")
 
 
-def render(jobs: JobManager, selected: str, seen: Seen, locale: str, search: str = "") -> list[Any]:
+def render(
+    jobs: JobManager, selected: str, seen: Seen, answers: Answers, locale: str, search: str = ""
+) -> list[Any]:
     """Values for `RunPanel.outputs`, with `gr.skip()` for whatever the page shows already."""
+    answer, is_next = answers.next(seen)
     runs = jobs.runs(MOST_LISTED)
     if not jobs.has(selected):
         at_work = [run for run in runs if run.state in ACTIVE and run.state is not JobState.QUEUED]
@@ -194,9 +220,10 @@ def render(jobs: JobManager, selected: str, seen: Seen, locale: str, search: str
         "history": history_table(runs, jobs.count(), selected, locale),
     }
     fingerprints = {name: _fingerprint(value) for name, value in values.items()}
-    names = [component.name for component in fields(RunPanel)][2:-2]
-    changed = [gr.skip() if seen.get(name) == fingerprints[name] else values[name] for name in names]
-    return [selected, fingerprints, *changed]
+    names = [component.name for component in fields(RunPanel)][2:-3]
+    shown = seen if is_next else {}
+    changed = [gr.skip() if shown.get(name) == fingerprints[name] else values[name] for name in names]
+    return [selected, {**fingerprints, _ANSWER: answer}, *changed]
 
 
 def _of_run(status: RunStatus | None, locale: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id
 from studio.ui.shared.visitors import services_for
 from studio.ui.train.form import Start
-from studio.ui.train.run_panel import RunPanel, Seen, render
+from studio.ui.train.run_panel import Answers, RunPanel, Seen, render
 from studio.ui.train.run_views import prune_question
 
 
@@ -53,18 +53,20 @@ def wire_starts(
     """Two buttons that make a run of the form; the panel then shows it."""
     for start, more in ((begin, {}), (distill, {"distill": True})):
         started = told_in(start.refused, _starter(services, more), panel.outputs(), form)
-        start.button.click(**started, inputs_kwargs={"seen": panel.seen, **form}, **QUIET)
+        start.button.click(
+            **started, inputs_kwargs={"seen": panel.seen, "answers": panel.answers, **form}, **QUIET
+        )
 
 
 def _starter(services: Services, more: dict[str, Any]) -> Callable[..., Any]:
     """A handler that queues what the form says, with some options set otherwise."""
 
-    def start(seen: Seen, request: gr.Request, **values: Any) -> list[Any]:
+    def start(seen: Seen, answers: Answers, request: gr.Request, **values: Any) -> list[Any]:
         """Queues the run and shows it."""
         own = services_for(services, request)
         require_training(own.settings)
         run_id = start_run(form_config({**values, **more}), own)
-        return render(own.jobs, run_id, seen, request_locale(request))
+        return render(own.jobs, run_id, seen, answers, request_locale(request))
 
     return start
 
@@ -74,16 +76,19 @@ def wire_panel(
 ) -> None:
     """The panel follows the chosen run; another is chosen in the history; its options can fill the form."""
 
-    def show(selected: str, seen: Seen, search: str | None, request: gr.Request) -> list[Any]:
+    def show(
+        selected: str, seen: Seen, answers: Answers, search: str | None, request: gr.Request
+    ) -> list[Any]:
         """The chosen run as it is now."""
         jobs = services_for(services, request).jobs
-        values = render(jobs, selected, seen, request_locale(request), search or "")
+        values = render(jobs, selected, seen, answers, request_locale(request), search or "")
         # A tick that was asked before a choice and answered after it must not take the choice back.
         return [gr.skip(), *values[1:]] if values[0] == selected else values
 
-    def pick(event: gr.EventData, seen: Seen, request: gr.Request) -> list[Any]:
+    def pick(event: gr.EventData, seen: Seen, answers: Answers, request: gr.Request) -> list[Any]:
         """The run that was clicked in the history."""
-        return render(services_for(services, request).jobs, picked_id(event), seen, request_locale(request))
+        jobs = services_for(services, request).jobs
+        return render(jobs, picked_id(event), seen, answers, request_locale(request))
 
     def reuse(selected: str, request: gr.Request) -> list[Any]:
         """The form with the run's options."""
@@ -96,7 +101,7 @@ def wire_panel(
 
     asked = [tab.select, timer.tick, panel.search.change]
     gr.on(asked, show, panel.inputs(), panel.outputs(), **QUIET)
-    panel.history.pick(pick, panel.seen, panel.outputs(), **QUIET)
+    panel.history.pick(pick, [panel.seen, panel.answers], panel.outputs(), **QUIET)
     for button, fill in ((panel.reuse, reuse), (panel.gentler, soften)):
         button.click(**told_in(panel.refused, fill, list(form.values())), inputs=panel.selected, **QUIET)
 
@@ -107,16 +112,16 @@ def wire_actions(services: Services, panel: RunPanel, prune: Removal, remove: Re
     def act(action: Callable[[JobManager, str], Any]) -> Any:
         """A handler that does it, and shows the run as it is then."""
 
-        def handler(selected: str, seen: Seen, request: gr.Request) -> list[Any]:
+        def handler(selected: str, seen: Seen, answers: Answers, request: gr.Request) -> list[Any]:
             """Does it to the chosen run."""
             own = services_for(services, request)
             require_training(own.settings)
             action(own.jobs, selected)
-            return render(own.jobs, selected, seen, request_locale(request))
+            return render(own.jobs, selected, seen, answers, request_locale(request))
 
         return handler
 
-    at = [panel.selected, panel.seen]
+    at = [panel.selected, panel.seen, panel.answers]
     for button, does in ((panel.stop, act(JobManager.stop)), (panel.resume, act(JobManager.resume))):
         button.click(**told_in(panel.refused, does, panel.outputs()), inputs=at, **QUIET)
     _wire_removal(services, panel, panel.prune, prune, prune_question, act(JobManager.remove_checkpoints))
@@ -145,6 +150,6 @@ def _wire_removal(
     asked = told_in(panel.refused, ask, [removal.run, removal.group, removal.text])
     button.click(**asked, inputs=panel.selected, **QUIET)
     done = told_in(panel.refused, act, panel.outputs())
-    removed = removal.delete.click(**done, inputs=[removal.run, panel.seen], **QUIET)
+    removed = removal.delete.click(**done, inputs=[removal.run, panel.seen, panel.answers], **QUIET)
     for ends in (removed.then, removal.keep.click, panel.history.pick):
         ends(lambda: gr.update(visible=False), None, removal.group, **QUIET)
