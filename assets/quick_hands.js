@@ -263,7 +263,7 @@
       button.dispatchEvent(again);
     }
     else if (cancel) cancel.disabled = true;
-    own.end(counts);
+    own.end(isFilled); // a button that has gone, or a press that was taken back, is no failure
   }
 
   window.addEventListener('click', (event) => {
