@@ -1,7 +1,6 @@
 """`transcribe`: what the Playground does, for any number of recordings."""
 
 import argparse
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,10 +8,11 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from studio.cli.decoding import add_engine_options, add_transcribe_options, choice_of, options_of
-from studio.cli.other_scripts import INFER, WHISPER
+from studio.cli.decoding import add_engine_options, add_transcribe_options, options_of
+from studio.cli.other_scripts import INFER
 from studio.cli.output import ProgressLine, require_place, say, say_shared, show, show_json
 from studio.cli.parsing import Parser
+from studio.cli.whisper_command import add_whisper_options, engine_asked, in_own_words
 from studio.errors import ConfigError, DataError
 from studio.evaluation.reading_short import cost_of
 from studio.files import storage_errors
@@ -25,7 +25,6 @@ from studio.transcription import captions
 from studio.transcription.devices import DEVICES, accelerator
 from studio.transcription.engine import EngineChoice, Progress, TranscribeOptions, Transcript
 from studio.transcription.model_cache import ModelCache
-from studio.transcription.options import parse_numbers
 from studio.transcription.ranks import gather
 from studio.transcription.results import ResultsFile, asked_mark
 from studio.transcription.transcription_jobs import recordings_named, transcribe_many
@@ -33,9 +32,6 @@ from studio.units import counted, duration_message, names
 
 _MODEL = ("model_path", "model_directory")
 _LAYOUT = captions.DEFAULT_LAYOUT
-_ALL = "all"
-"""Each format, in openai-whisper's words."""
-_HOTTEST = 1.0 + 1e-6
 
 
 def parser() -> Parser:
@@ -48,18 +44,11 @@ def parser() -> Parser:
     )
     made.option("model", "Registry id, folder or Hub id.", aliases=_MODEL, default=DEMO_ID)
     add_transcribe_options(made)
-    made.flag("word_timestamps", "The same as --timestamps word.")
-    made.option(
-        "temperature_increment_on_fallback",
-        "How far the next temperatures are from --temperature and from one another, up to 1; None: no next.",
-        kind=_increment,
-    )
     add_engine_options(made)
-    made.flag("fp16", "False: weights in float32.", default=True)
     made.option("threads", "Threads of the processor; 0: torch decides.", kind=int)
     made.flag("use_gpu", "False: the same as --device cpu.", default=True)
     made.flag("local_files_only", "Never download the model.")
-    made.foreign({**INFER, **WHISPER})
+    made.foreign(INFER)
     made.option("device", "Where to compute.", choices=DEVICES, default="auto")
     made.option(
         "format",
@@ -71,12 +60,7 @@ def parser() -> Parser:
     )
     made.option("max_line_count", "Lines of a caption.", kind=int, default=_LAYOUT.max_line_count)
     made.option("output_dir", "Folder for files in these formats.", kind=Path, aliases=("o",))
-    made.option(
-        "output_format",
-        "The same as --format, but the files go to this folder unless --output_dir names one; all: each.",
-        aliases=("f",),
-        known=(*captions.FORMATS, _ALL),
-    )
+    add_whisper_options(made)
     made.option(
         "output_file", "JSON file with all results; what is in it already is not done again.", kind=Path
     )
@@ -85,27 +69,16 @@ def parser() -> Parser:
     return made
 
 
-def _increment(text: str) -> float:
-    """How far temperatures are apart; infinite for None."""
-    value = math.inf if text.lower() == "none" else float(text)
-    if not value >= 0.01:
-        raise argparse.ArgumentTypeError(f"a number from 0.01 on, or None, is needed, got {text!r}")
-    return value
-
-
 def run(arguments: Sequence[str], settings: Settings) -> int:
     """Transcribes each recording; one that cannot be used does not keep the others from it."""
-    given = parser().read(arguments)
+    given = in_own_words(parser().read(arguments))
     if given.threads is not None:
         check_between("threads", given.threads, 0, 1024)
         settings = replace(settings, threads=given.threads)
     paths = _recordings(given)
     formats = _formats(given)
     layout = captions.CaptionLayout(given.max_line_width, given.max_line_count)
-    choice = choice_of(given)
-    if choice.precision == "auto" and not given.fp16:
-        choice = replace(choice, precision="float32")
-    options = options_asked(given)
+    choice, options = engine_asked(given), options_of(given)
     if given.output_file:
         require_place(given.output_file, "--output_file", (*paths, given.audio_list))
     if not given.use_gpu and given.device not in ("auto", "cpu"):
@@ -291,32 +264,9 @@ def _keep_what_is_read(given: argparse.Namespace, results: ResultsFile, formats:
                 require_place(place, "--output_dir", [place])
 
 
-def options_asked(given: argparse.Namespace) -> TranscribeOptions:
-    """How to transcribe, with what openai-whisper says in other words.
-
-    Raises:
-        ConfigError: for a value that cannot be used.
-    """
-    if given.word_timestamps:
-        if given.timestamps not in (None, "word"):
-            raise ConfigError("Give one of --timestamps and --word_timestamps: they contradict each other.")
-        given.timestamps = "word"
-    if apart := given.temperature_increment_on_fallback:
-        temperatures = list(parse_numbers("temperature", given.temperature)[:1])
-        while temperatures and temperatures[-1] + apart < _HOTTEST:
-            temperatures.append(temperatures[-1] + apart)
-        given.temperature = ",".join(f"{temperature:g}" for temperature in temperatures)
-    return options_of(given)
-
-
 def _formats(given: argparse.Namespace) -> list[str]:
     """Caption formats asked for; plain text unless told."""
-    if given.output_format:
-        if given.format:
-            raise ConfigError("Give one of --format and --output_format: both say which files are written.")
-        given.output_dir = given.output_dir or Path()
-        given.format = given.output_format
-    formats = list(captions.FORMATS) if given.output_format == _ALL else names(given.format or "txt")
+    formats = names(given.format or "txt")
     for name in formats or [""]:
         check_choice("format", name, captions.FORMATS)
     if len(formats) > 1 and not given.output_dir:
