@@ -18,6 +18,7 @@ from studio.training.adapters import Base, choose_precision, load_training_base
 from studio.training.data.preparation import prepare
 from studio.training.events import EventLog
 from studio.training.stop import StopSignal
+from studio.ui.train.run_panel import Answers
 from studio.ui.train.runs import _starter
 from tests.micro import SAMPLING_RATE, make_tones
 from tests.reading import read_source
@@ -131,7 +132,7 @@ def test_the_page_refuses_a_list_of_which_no_clip_can_be_used_before_there_is_a_
     manifest = make_tones(tmp_path, count=2, language="ga-IE")
     with Services.open(settings) as services:
         with pytest.raises(ManifestError, match="Or set language"):
-            _starter(services, {})(None, None, train_data=str(manifest))
+            _starter(services, {})({}, Answers(), None, train_data=str(manifest))
         assert not services.jobs.runs()
 
 
