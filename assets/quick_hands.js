@@ -12,9 +12,6 @@
   const losses = new Set(); // for each click that waits, what failed meanwhile
   const events = new Map(); // the queue's number → what is under way, or what was said of its end if that came first
   const recordings = new Set();
-  // Fields that change together ask the same handler at once, and the studio answers side by side: what was asked last
-  // must be answered last, so that each request waits for the answer to the one before. Handler → its newest request.
-  const newest = new Map();
   const waiting = new Map(); // a button → its click that is held, null once it is cancelled
   const clicked = new Map(); // a button's id → the place of its last click that counted
   const given = new Map(); // a button's id → the fields that were filled while its click waited, and with what
@@ -148,19 +145,33 @@
 
   // Gradio gathers what a click sends when the click comes to it, on a busy page before it has taken in what was waited
   // for. So what was filled meanwhile is sent as it was filled, and what comes late is waited for once more.
-  function send(resource, options) {
+  function send(resource, options, own) {
     const {trigger_id: trigger, fn_index: asked} = JSON.parse(options.body);
     const id = component(trigger)?.props.elem_id;
     const inputs = id ? seen(id).asks.find((one) => one.id === asked)?.inputs : null;
     if (!inputs || !clicked.has(id)) return fetched(resource, options);
     const values = given.get(id) ?? new Map();
     const go = () => {
+      own.isHeld = false;
       const body = JSON.parse(options.body);
       const data = body.data.map((value, at) => values.has(inputs[at]) ? values.get(inputs[at]) : value);
       return fetched(resource, values.size ? {...options, body: JSON.stringify({...body, data})} : options);
     };
     const place = clicked.get(id);
-    return before(id, place).length ? filled(id, place, values).then(go) : go();
+    own.isHeld = before(id, place).length > 0;
+    return own.isHeld ? filled(id, place, values).then(go) : go();
+  }
+
+  // The studio answers side by side, and what was asked last must be answered last: a request waits for the answers to
+  // those before it that fill one of its own fields. But a click has waited already (`hold`), and what a timer asks, or
+  // what may be given up, is waited for by nobody.
+  const isInTurn = (asked) => isQuick(asked) && !asked.targets.some(([id]) => kind(id) === 'timer')
+    && !config().dependencies.some((one) => one.cancels.includes(asked.id));
+  function ahead({fn_index, trigger_id}) {
+    const asked = config().dependencies.find((one) => one.id === fn_index);
+    if (!asked || !isInTurn(asked) || clicked.has(component(trigger_id)?.props.elem_id)) return [];
+    const fills = (one) => one.asked.outputs.some((field) => asked.outputs.includes(field));
+    return [...underWay].filter((one) => one.asked && !one.isHeld && isInTurn(one.asked) && fills(one));
   }
 
   const fetched = window.fetch.bind(window);
@@ -169,15 +180,13 @@
     const isQueued = path.endsWith('/queue/join');
     const isAsked = (isQueued || path.includes('/run/')) && typeof options?.body === 'string';
     const body = isAsked ? JSON.parse(options.body) : null;
-    const turn = newest.get(body?.fn_index)?.done;
-    const answer = !isAsked ? fetched(resource, options)
-      : turn ? turn.then(() => send(resource, options)) : send(resource, options);
+    const before = body ? ahead(body) : [];
+    const own = body ? beginAnswer(body) : null;
+    const turn = Promise.all(before.map((one) => one.done));
+    const answer = !body ? fetched(resource, options)
+      : before.length ? turn.then(() => send(resource, options, own)) : send(resource, options, own);
     if (path.endsWith('/queue/data')) listen(answer, resource.signal);
-    else if (isAsked) {
-      const one = beginAnswer(body);
-      if (one.asked?.trigger_mode === 'always_last' && isQuick(one.asked)) newest.set(body.fn_index, one);
-      follow(one, answer, isQueued);
-    }
+    else if (body) follow(own, answer, isQueued);
     else if (path.endsWith('/upload')) {
       follow(beginUpload(), answer, false);
       recordings.forEach((one) => one.end(true));

@@ -81,11 +81,13 @@ element.addEventListener('click', (event) => {
 });
 
 let waiting = 0;
+// Read as it is sent: what was told while an earlier one was answered, Gradio sends once more as it was told first.
+const written = {get texts() { return texts(); }};
 element.addEventListener('input', (event) => {
   if (!event.target.matches('textarea.correction')) return;
   fit(event.target);
   clearTimeout(waiting);
-  waiting = setTimeout(() => trigger('edit', {texts: texts()}), 400);
+  waiting = setTimeout(() => trigger('edit', written), 400);
 });
 
 // Corrections go on that were not finished when the page was loaded again.

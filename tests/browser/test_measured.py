@@ -76,10 +76,13 @@ def measuring(home: Path) -> Iterator[None]:
 
 
 PRESSED_TWICE_UNTIL_IT_IS_OVER = """() => {
-  const stop = document.getElementById('memory-measure-stop');
-  if (stop?.getClientRects().length) [stop, stop].forEach((button) => button.click());
-  else document.getElementById('memory-measure').click();
-  return !stop?.getClientRects().length;
+  const [stop, said] = ['memory-measure-stop', 'memory-measured'].map((id) => document.getElementById(id));
+  if (stop?.getClientRects().length) {
+    [stop, stop].forEach((button) => button.click());
+    return null;
+  }
+  document.getElementById('memory-measure').click();
+  return said.getClientRects().length ? said.textContent : 'What was said is gone.';
 }"""
 """Who had asked may not have been told yet that the process is dead; the next measurement begins at once."""
 
@@ -103,7 +106,8 @@ def test_a_measurement_says_that_it_is_at_work_and_ends_at_a_press(
             worker.kill()
     while list(studio_server.home.glob("cache/probe-*")):
         time.sleep(0.05)
-    page.wait_for_function(PRESSED_TWICE_UNTIL_IT_IS_OVER)
+    stands = page.wait_for_function(PRESSED_TWICE_UNTIL_IT_IS_OVER).json_value()
+    assert "Another measurement is at work" in stands
     with measuring(studio_server.home):
         expect(page.locator("#memory-measured")).to_contain_text("No GPU: measuring on the processor")
         page.locator("#memory-measure-stop").click()

@@ -20,6 +20,7 @@ from tests.browser.conftest import (
     Pictures,
     assert_all_columns_are_in_sight,
     assert_nothing_is_too_wide,
+    held,
     show_tab,
     unfold,
 )
@@ -148,8 +149,13 @@ def test_an_evaluation_shows_rates_and_every_clip_or_what_is_wrong(open_page: Op
     field.fill("")
     field.press("Enter")
     expect(page.locator("#evaluate-refused")).to_contain_text("empty: write what is said")
+    let_go = held(page, "queue/join")
+    clips.first.get_by_role("button", name="Play").click()
+    clips.last.get_by_role("button", name="Play").click()
     field.fill(right)
     page.locator("#evaluate-search input").focus()
+    let_go()
+    expect(clips.last.locator("audio")).to_be_visible()
     expect(clips.first.locator(".reference")).to_have_text(right)
     page.get_by_role("button", name="Save as a new list").click()
     expect(page.locator("#evaluate-status")).to_contain_text("demo-test-corrected")
@@ -184,7 +190,16 @@ def test_a_model_is_described_exported_renamed_and_deleted_after_asking(
     page.get_by_role("tab", name="Side by side").click()
     show_tab(page, "models")
     page.locator("#models-choice input").click()
-    page.get_by_role("option", name="finished").click()
+    page.get_by_role("option", name="copied").click()
+    expect(page.locator("#models-details h2")).to_have_text("copied")
+    let_go = held(page, "queue/join")
+    ask, table = page.get_by_role("button", name="Delete …"), page.locator("#models-table")
+    ask.click()
+    table.locator(".link-button").first.click()
+    table.get_by_role("button", name="finished").click()
+    let_go()
+    expect(page.locator("#models-details h2")).to_have_text("finished")
+    expect(page.locator("#models-delete")).to_be_hidden()
     page.locator("#models-export-format input").click()
     page.get_by_role("option", name="Merged into its base").click()
     expect(page.locator("#models-export-status")).to_be_empty()

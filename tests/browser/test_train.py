@@ -16,7 +16,7 @@ from studio.options.arguments import config_to_dict, write_yaml
 from studio.options.training import TrainingConfig
 from studio.training.events import EventLog
 from studio.training.run_dir import RunDir
-from tests.browser.conftest import OpenPage, at_rest, show_tab, unfold
+from tests.browser.conftest import OpenPage, at_rest, held, show_tab, unfold
 from tests.studio_process import StudioProcess
 
 TRAINING_MILLISECONDS = 300_000
@@ -168,7 +168,10 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     expect(page.locator("#compare-options")).not_to_contain_text("lora_alpha")
     expect(page.locator("#compare-chart .js-plotly-plot")).to_be_visible()
 
-    page.locator("#run-history").get_by_role("button", name="mine").click()
+    let_go = held(page, "queue/join")
+    for name in ("other", "mine"):
+        page.locator("#run-history").get_by_role("button", name=name).click()
+    let_go()
     expect(page.locator("#run-status")).to_contain_text("Created mine")
     page.locator("#run-transcribe").click()
     expect(page.locator("#transcribe-model input")).to_have_value(re.compile("mine"))
@@ -286,7 +289,11 @@ def test_the_plan_follows_the_form_which_a_preset_fills_in_or_a_press_where_a_ru
 
     page.locator("#train-train_data input").fill("my clips.csv")
     page.get_by_label("Begin with a preset").click()
+    let_go = held(page, "queue/join")
+    page.get_by_role("option", name="A card with 8 GB", exact=True).click()
+    page.get_by_label("Begin with a preset").click()
     page.get_by_role("option", name="Minimal: turbo in 4 GiB").click()
+    let_go()
     expect(page.get_by_role("combobox", name="Base model")).to_have_value("Whisper large-v3-turbo (download)")
     expect(page.locator("#train-train_data input")).to_have_value("my clips.csv")
 

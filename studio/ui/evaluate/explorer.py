@@ -27,7 +27,7 @@ from studio.transcription.captions import wrap
 from studio.translation import N_, said, tr
 from studio.ui.shared.charts import axis, figure
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET
+from studio.ui.shared.following import EACH, LATEST
 from studio.ui.shared.forms import choices_of
 from studio.ui.shared.i18n import _, request_locale
 
@@ -183,13 +183,13 @@ def _wire(view: ExplorerView, keep: Keep) -> None:
     # But other groups let the chosen one go; and what is written is not there yet when `input` is told.
     asks = chosen | {name: form[name].change for name in ("group", "search")}
     told = told_in(view.refused, follow, view.listed())
-    gr.on([*asks.values()], **told, inputs_kwargs={**held, **form}, trigger_mode="always_last", **QUIET)
+    gr.on([*asks.values()], **told, inputs_kwargs={**held, **form}, **LATEST)
     told = told_in(view.refused, regroup, [view.bars, view.scatter, view.words, form["group"]])
     others, inputs = [chosen[name] for name in ("model", "against", "by")], {"explorer": view.explorer}
-    gr.on(others, **told, inputs_kwargs={**inputs, **form}, trigger_mode="always_last", **QUIET)
+    gr.on(others, **told, inputs_kwargs={**inputs, **form}, **LATEST)
     told = told_in(view.refused, answer, [*view.listed(), form["group"]])
     for place in (view.words, view.clips, view.corrected):
-        place.submit(**told, inputs_kwargs={**held, **form}, **QUIET)
+        place.submit(**told, inputs_kwargs={**held, **form}, **EACH)
 
 
 def _keep(

@@ -50,7 +50,7 @@ from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, said, tr
 from studio.ui.evaluate.explorer import ExplorerView, Seen, build_explorer, remembered, shown
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, Held, compared_models, wire_work
+from studio.ui.shared.following import LATEST, QUIET, Held, compared_models, wire_work
 from studio.ui.shared.forms import choices_of, clips_at_most, languages_at_first, test_data_field
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import engine_fields
@@ -379,7 +379,7 @@ def _wire_opening(
     into_view = "() => document.getElementById('evaluate-status').scrollIntoView({block: 'nearest'})"
     saved.upload(None, js=into_view, **QUIET)
     saved.upload(
-        **tasks.handler(opened, outputs, {"path": saved, "before": results.explorer.explorer}), **QUIET
+        **tasks.handler(opened, outputs, {"path": saved, "before": results.explorer.explorer}), **LATEST
     )
 
 

@@ -30,7 +30,7 @@ from studio.ui.memory.views import (
     presets_view,
     savings_view,
 )
-from studio.ui.shared.following import QUIET, copyable, follow_models
+from studio.ui.shared.following import LATEST, QUIET, copyable, follow_models
 from studio.ui.shared.forms import component
 from studio.ui.shared.handover import handed, handover
 from studio.ui.shared.i18n import _, request_locale
@@ -121,7 +121,7 @@ def _wire_presets(choice: gr.Dropdown, told: gr.HTML, form: dict[str, Block]) ->
         values["gpu"] = row.question.gpu or gr.skip()
         return [claim_view(row.claim, request_locale(request)), *values.values()]
 
-    choice.input(fill, choice, [told, *form.values()], **QUIET)
+    choice.input(fill, choice, [told, *form.values()], **LATEST)
 
 
 def _show(answer: FitAnswer, known: Sequence[tuple[Preset, FitAnswer]], link: Html, locale: str) -> list[Any]:

@@ -76,8 +76,7 @@ def wire_probe(services: Services, form: dict[str, Block], probe: ProbeSection) 
         """Ends the measurement, for who may measure here."""
         require_machine(settings_for(services.settings, request))
         if not services.prober.is_busy:  # not yet, or not any more
-            over = gr.skip() if asked else gr.update(visible=False)
-            return [over, over]
+            return [gr.skip(), gr.skip() if asked else gr.update(visible=False)]
         services.prober.stop()
         said = note(tr("The measurement was stopped.", request_locale(request)))
         return [said, gr.update(visible=False)]

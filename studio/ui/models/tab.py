@@ -20,9 +20,9 @@ from studio.ui.models.section import Section
 from studio.ui.models.serving import serving_commands, serving_parts
 from studio.ui.shared.access import has_foreign_models, require_own_models
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import AT_ONCE, QUIET, UNCHECKED, offered
+from studio.ui.shared.following import AT_ONCE, LATEST, QUIET, UNCHECKED, offered
 from studio.ui.shared.i18n import _, request_locale
-from studio.ui.shared.picking import picked_id, picking_table
+from studio.ui.shared.picking import picking_table
 from studio.ui.shared.views import model_choices, model_details, models_table
 from studio.ui.shared.visitors import models_for, settings_for
 
@@ -39,6 +39,8 @@ class _Parts:
     confirm: gr.Group
     refused: gr.HTML
     """Why it was not renamed or deleted."""
+    shown: gr.State
+    """The model of which all this speaks."""
     serving: list[Block]
     sections: tuple[Section, ...]
 
@@ -79,7 +81,7 @@ def build_models_tab(services: Services, tab: gr.Tab) -> gr.Dropdown:
                     delete = gr.Button(_("Delete"), variant="stop", size="sm", elem_id="models-delete")
                     keep = gr.Button(_("Keep it"), size="sm")
             refused = gr.HTML(elem_id="models-refused")
-    parts = _Parts(table, choice, details, change, new_name, confirm, refused, serving, sections)
+    parts = _Parts(table, choice, details, change, new_name, confirm, refused, gr.State(), serving, sections)
     _wire(settings, registry, tab, parts, rename, ask, delete, keep)
     return choice
 
@@ -96,20 +98,15 @@ def _wire(
 ) -> None:
     everything = parts.all()
 
-    def show(chosen: str | None, request: gr.Request) -> list[object]:
-        """The model that was chosen in the list."""
-        return _show(settings, registry, chosen, request, chosen)
-
-    def show_again(chosen: str | None, request: gr.Request, name: str = "") -> list[object]:
-        """All there is now, with the same model chosen; `name` stands in the field for a new one."""
+    def show(chosen: str | None, before: str | None, name: str, request: gr.Request) -> list[object]:
+        """All there is now of the chosen model; what is being written or asked of it stays if it was shown
+        `before`. `name` is in the field for a new one."""
         shown = _show(settings, registry, chosen, request, chosen)
-        if chosen and not registry.has(name):  # it may be half typed
-            shown[everything.index(parts.new_name)] = gr.skip()
+        is_back = before is None and name and not registry.has(name)  # with a page that is loaded again
+        if chosen and (chosen == before or is_back):
+            for field in (parts.new_name, parts.confirm):
+                shown[everything.index(field)] = gr.skip()
         return shown
-
-    def pick(event: gr.EventData, request: gr.Request) -> list[object]:
-        """The model that was clicked in the table."""
-        return _show(settings, registry, picked_id(event), request)
 
     def rename_model(chosen: str, new_name: str, request: gr.Request) -> list[object]:
         """Gives the chosen model its new name."""
@@ -126,9 +123,10 @@ def _wire(
     parts.choice.change(lambda: [""] * len(told), None, told, **AT_ONCE)
     private = {"api_visibility": "private", "show_progress": "hidden", **UNCHECKED}
     reading = {**private, "concurrency_limit": None}
-    tab.select(show_again, [parts.choice, parts.new_name], everything, **reading)
-    parts.choice.input(show, parts.choice, everything, **reading)
-    parts.table.pick(pick, None, everything, **reading)
+    asked = [parts.choice, parts.shown, parts.new_name]
+    # One handler for all that is shown: of two, the model of one could stand beside the name of the other's.
+    gr.on([tab.select, parts.choice.change], show, asked, everything, **LATEST, **UNCHECKED)
+    parts.table.pick(None, None, parts.choice, js="() => window.picked", **QUIET)
     renamed = told_in(parts.refused, rename_model, everything)
     rename.click(**renamed, inputs=[parts.choice, parts.new_name], **private)
     delete.click(**told_in(parts.refused, delete_model, everything), inputs=parts.choice, **private)
@@ -136,7 +134,7 @@ def _wire(
     keep.click(lambda: gr.Group(visible=False), None, parts.confirm, **reading)
     for section in parts.sections:
         if section.done is not None:
-            section.done.success(show_again, parts.choice, everything, **QUIET, **UNCHECKED)
+            section.done.success(show, asked, everything, **QUIET, **UNCHECKED)
 
 
 def _show(
@@ -166,6 +164,7 @@ def _show(
         spec.id if spec and ours else "",
         gr.Group(visible=False),
         "",
+        spec.id if spec else None,
         *serving_commands(spec, registry.models, settings, request),
         *export_formats(spec, locale),
         gr.Accordion(visible=not is_fixed and offers_forms(spec)),

@@ -21,6 +21,10 @@ from studio.ui.shared.visitors import models_for
 
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_limit": None}
 """For listeners whose visitors do not wait for one another."""
+LATEST: dict[str, Any] = {**QUIET, "trigger_mode": "always_last"}
+"""For choices: one that is made while the one before is answered counts. Gradio would forget it."""
+EACH: dict[str, Any] = {**QUIET, "trigger_mode": "multiple"}
+"""For what each click tells anew: all are answered, in the order in which they came (`quick_hands.js`)."""
 AT_ONCE: dict[str, Any] = {**QUIET, "queue": False}
 """For answers that take milliseconds: a place in the queue would take longer."""
 _TOGETHER_MILLISECONDS = 50

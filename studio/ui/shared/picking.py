@@ -7,13 +7,18 @@ import gradio as gr
 _ON_LOAD = """
 element.addEventListener('click', (event) => {
   const button = event.target.closest('[data-pick]');
-  if (button) trigger('pick', {id: button.dataset.pick});
+  if (!button) return;
+  window.picked = button.dataset.pick;
+  trigger('pick', {id: window.picked});
 });
 """
 
 
 def picking_table(**options: Any) -> gr.HTML:
-    """An HTML component; a click on an element with `data-pick` fires its event `pick`."""
+    """An HTML component; a click on an element with `data-pick` fires its event `pick`.
+
+    In the browser, `window.picked` is what was clicked last.
+    """
     return gr.HTML(js_on_load=_ON_LOAD, **options)
 
 

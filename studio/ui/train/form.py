@@ -22,7 +22,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.launch import launch_command
 from studio.ui.shared.errors import Fields, fields_of, refusal, remarks, told_in
-from studio.ui.shared.following import QUIET, changes_of, copyable, follow_form
+from studio.ui.shared.following import LATEST, QUIET, changes_of, copyable, follow_form
 from studio.ui.shared.forms import (
     field_component,
     folded_groups,
@@ -179,7 +179,7 @@ def wire_train_form(
     # Clips are counted and earlier runs looked at: the command does not wait for that.
     told.then(planner(services), inputs_kwargs=form, outputs=plan, trigger_mode="always_last", **QUIET)
     loaded = told_in(files.refused, load, [*form.values(), files.refused])
-    files.upload.upload(**loaded, inputs=files.upload, **QUIET)
+    files.upload.upload(**loaded, inputs=files.upload, **LATEST)
     _wire_preset(registry, made)
 
 
@@ -235,4 +235,4 @@ def _wire_preset(registry: ModelRegistry, made: TrainForm) -> None:
         ]
 
     filled = told_in(made.preset_refused, fill, list(made.fields.values()))
-    made.preset.input(**filled, inputs=[made.preset, made.fields["base_model"]], **QUIET)
+    made.preset.input(**filled, inputs=[made.preset, made.fields["base_model"]], **LATEST)

@@ -18,7 +18,7 @@ from studio.settings import Settings
 from studio.translation import tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET
+from studio.ui.shared.following import LATEST, QUIET
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.visitors import settings_for
 
@@ -154,11 +154,11 @@ def _wire_lists(
 
     shown, refused = reader.outputs(), reader.refused
     tab.select(**told_in(refused, find, shown), inputs=[reader.name, reader.number, reader.sentence], **QUIET)
-    reader.name.input(**told_in(refused, choose, shown), inputs=reader.name, **QUIET)
+    reader.name.input(**told_in(refused, choose, shown), inputs=reader.name, **LATEST)
     fields, upload, begin = new
     asked = {**fields, "language": language}
     begin.click(**told_in(refused, make, shown), inputs_kwargs=asked, **QUIET)
-    upload.upload(**told_in(refused, read, [fields["sentences"]]), inputs=upload, **QUIET)
+    upload.upload(**told_in(refused, read, [fields["sentences"]]), inputs=upload, **LATEST)
 
 
 def _wire_reading(settings: Settings, reader: _Reader, steps: dict[str, gr.Button]) -> None:

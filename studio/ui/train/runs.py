@@ -15,7 +15,7 @@ from studio.training.learning_rate import gentler
 from studio.translation import tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET
+from studio.ui.shared.following import EACH, QUIET
 from studio.ui.shared.forms import form_config, form_updates
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.picking import picked_id
@@ -101,7 +101,7 @@ def wire_panel(
 
     asked = [tab.select, timer.tick, panel.search.change]
     gr.on(asked, show, panel.inputs(), panel.outputs(), **QUIET)
-    panel.history.pick(pick, [panel.seen, panel.answers], panel.outputs(), **QUIET)
+    panel.history.pick(pick, [panel.seen, panel.answers], panel.outputs(), **EACH)
     for button, fill in ((panel.reuse, reuse), (panel.gentler, soften)):
         button.click(**told_in(panel.refused, fill, list(form.values())), inputs=panel.selected, **QUIET)
 
@@ -152,4 +152,4 @@ def _wire_removal(
     done = told_in(panel.refused, act, panel.outputs())
     removed = removal.delete.click(**done, inputs=[removal.run, panel.seen, panel.answers], **QUIET)
     for ends in (removed.then, removal.keep.click, panel.history.pick):
-        ends(lambda: gr.update(visible=False), None, removal.group, **QUIET)
+        ends(lambda: gr.update(visible=False), None, removal.group, **EACH)

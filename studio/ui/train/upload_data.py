@@ -17,7 +17,7 @@ from studio.settings import Settings
 from studio.translation import paragraph, said, tr
 from studio.ui.shared.access import require_training
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, UNCHECKED, wire_work
+from studio.ui.shared.following import LATEST, QUIET, UNCHECKED, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.tasks import Task, Tasks
 from studio.ui.shared.visitors import settings_for
@@ -64,9 +64,9 @@ def build_upload_section(settings: Settings, tab: gr.Tab, source: Block) -> None
         return str(found[name])
 
     work = tasks.handler(take, [status, source, before], {"files": files})
-    wire_work([files.upload], cancel, tasks.stops, status, **work, **QUIET)
+    wire_work([files.upload], cancel, tasks.stops, status, **work, **LATEST)
     tab.select(find, None, before, **QUIET)
-    before.input(**told_in(status, choose, [source]), inputs=before, **QUIET, **UNCHECKED)
+    before.input(**told_in(status, choose, [source]), inputs=before, **LATEST, **UNCHECKED)
 
 
 def _taking(files: list[Path], settings: Settings, locale: str) -> Task[tuple[int, int], Added | None]:

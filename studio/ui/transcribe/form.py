@@ -14,7 +14,7 @@ from studio.registry.store import DEMO_ID, ModelRegistry
 from studio.settings import DEMO_SPEECH
 from studio.translation import N_
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, offered
+from studio.ui.shared.following import LATEST, QUIET, offered
 from studio.ui.shared.forms import choices_of, languages_at_first
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import option_field
@@ -76,7 +76,7 @@ def video_button(audio: Block, longest_seconds: float) -> None:
         elem_id=f"{audio.elem_id}-neither",
     )
     refused = gr.HTML(elem_classes="refused")
-    button.upload(**told_in(refused, sound_of, [audio]), inputs=button, **QUIET)
+    button.upload(**told_in(refused, sound_of, [audio]), inputs=button, **LATEST)
 
 
 def sample_buttons(audio: Block) -> None:

@@ -31,7 +31,7 @@ from studio.transcription.transcriber import WINDOWS_TOGETHER
 from studio.transcription.transcription_jobs import groups, recordings_named, transcribe_many
 from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.errors import told_in
-from studio.ui.shared.following import QUIET, Held, follow_languages, opened, wire_work
+from studio.ui.shared.following import LATEST, QUIET, Held, follow_languages, opened, wire_work
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.search_options import chosen, search_options
 from studio.ui.shared.tasks import Pace, Task, Tasks, paced_bar, tells_steps
@@ -204,7 +204,7 @@ def _file_fields(form: dict[str, Block], *, is_public: bool) -> None:
         size="sm",
         elem_id="many-folder",
     )
-    folder.upload(_with_folder, [files, folder], files, **QUIET)
+    folder.upload(_with_folder, [files, folder], files, **LATEST)
     form["files"] = files
     form["place"] = gr.Textbox(
         "",

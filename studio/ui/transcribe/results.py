@@ -19,7 +19,7 @@ from studio.transcription.corrections import corrected
 from studio.transcription.engine import Transcript
 from studio.translation import N_, paragraph, said, tr
 from studio.ui.shared.errors import fields_of, refusal, told_in
-from studio.ui.shared.following import QUIET, Held, changes_of
+from studio.ui.shared.following import EACH, LATEST, QUIET, Held, changes_of
 from studio.ui.shared.i18n import _, request_locale
 from studio.ui.shared.light_page import script
 from studio.ui.shared.transcript_views import download_links, segment_list, transcript_facts
@@ -194,9 +194,9 @@ def wire_corrections(layout: dict[str, Block], results: Results) -> None:
     refused, fields = results.refused, fields_of(layout)
     files = [results.text, results.downloads, results.heard, refused]
     edited = told_in(refused, correct, files, layout)
-    results.segments.edit(**edited, inputs=inputs, trigger_mode="always_last", **QUIET)
+    results.segments.edit(**edited, inputs=inputs, **LATEST)
     finished = told_in(refused, finish, [*files, results.segments], layout)
-    results.segments.submit(**finished, inputs=inputs, **QUIET)
+    results.segments.submit(**finished, inputs=inputs, **EACH)
     laid_out = told_in(refused, lay_out, [results.downloads], layout)
     gr.on(changes_of(layout), **laid_out, inputs=inputs, **QUIET)
 

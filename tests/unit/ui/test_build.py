@@ -47,6 +47,16 @@ def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(sett
     assert all(each.preprocess("int8") == "int8" for each, fn in read if fn.fn and fn.preprocess)
 
 
+def test_what_is_chosen_clicked_or_uploaded_while_the_last_is_answered_is_not_forgotten(
+    settings: Settings,
+) -> None:
+    app = build_app(Services.open(settings), Line(AT_ONCE))
+    told = {"input", "upload", "edit", "submit", "pick"}
+    asked = [fn for fn in app.fns.values() if fn.fn and any(event in told for _, event in fn.targets)]
+    forgotten = [fn.targets for fn in asked if fn.outputs and fn.trigger_mode == "once"]
+    assert len(asked) > 12 and forgotten == []
+
+
 def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(settings: Settings) -> None:
     app = build_app(Services.open(settings), Line(AT_ONCE))
     (fn,) = [
