@@ -396,8 +396,9 @@ def test_what_does_not_tell_its_length_is_given_up_as_soon_as_it_is_too_long(
 
 
 def test_the_refusal_is_in_the_language_that_is_asked_for(endpoint: ServedEndpoint) -> None:
-    assert httpx.get(f"{endpoint.url}/v1/models/").json()["object"] == "list"
-    answer = httpx.get(f"{endpoint.url}/v1/models/nobody", headers={"accept-language": "zh-TW"})
+    with httpx.Client(base_url=f"{endpoint.url}/v1/models/", timeout=PATIENCE_SECONDS) as http:
+        assert http.get("").json()["object"] == "list"
+        answer = http.get("nobody", headers={"accept-language": "zh-TW"})
     assert answer.status_code == 404 and "這裡沒有模型" in answer.json()["error"]["message"]
 
 
@@ -411,12 +412,13 @@ def test_programs_bring_the_key_where_there_is_one(tmp_path: Path) -> None:
         assert served.client(KEY).models.retrieve("demo").id == "demo"
         for wrong in ("wrong", KEY + "x", KEY[:-1], "é", ""):
             headers = {"authorization": f"Bearer {wrong}".encode()} if wrong else {}
-            answer = httpx.get(f"{served.url}/v1/models", headers=headers)
+            answer = httpx.get(f"{served.url}/v1/models", headers=headers, timeout=PATIENCE_SECONDS)
             assert answer.status_code == 401, wrong
             assert answer.json()["error"]["code"] == "invalid_api_key" and KEY not in answer.text
         with pytest.raises(openai.AuthenticationError, match="STUDIO_API_KEY"):
             served.client("wrong").models.list()
-        answer = httpx.get(f"{served.url}/v1/models", headers={"host": "evil.example"})
+        headers = {"host": "evil.example"}
+        answer = httpx.get(f"{served.url}/v1/models", headers=headers, timeout=PATIENCE_SECONDS)
         assert answer.status_code == 403 and answer.json()["error"]["type"] == "permission_error"
 
 
@@ -428,7 +430,8 @@ def test_a_space_whose_visitors_are_strangers_answers_only_if_it_is_told_to(
     assert own.has_endpoint and Settings.from_env({"STUDIO_HOME": str(tmp_path)}).has_endpoint
     public = Settings.from_env(told)
     with served_endpoint(public) as served:
-        answer = httpx.post(f"{served.url}/v1/audio/transcriptions", files={"file": clip.read_bytes()})
+        sent, place = {"file": clip.read_bytes()}, f"{served.url}/v1/audio/transcriptions"
+        answer = httpx.post(place, files=sent, timeout=PATIENCE_SECONDS)
         assert answer.status_code == 404 and "STUDIO_ENDPOINT" in answer.json()["error"]["message"]
     assert replace(public, has_endpoint=True) == Settings.from_env({**told, "STUDIO_ENDPOINT": "1"})
     hours = tmp_path / "hours.flac"

@@ -36,7 +36,8 @@ class Slow:
 
     def ask(self, name: str, visitor: str, **headers: str) -> httpx.Response:
         asked = {"data": [name], "fn_index": 0, "session_hash": visitor}
-        return httpx.post(f"{self.app.local_url}gradio_api/queue/join", json=asked, headers=headers)
+        place = f"{self.app.local_url}gradio_api/queue/join"
+        return httpx.post(place, json=asked, headers=headers, timeout=60)
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_a_visitor_who_floods_the_queue_waits_behind_everybody_else(slow: Slow) 
 @pytest.mark.parametrize("way", ["run/answer", "api/answer"])
 def test_nobody_goes_around_the_queue(slow: Slow, way: str) -> None:
     slow.goes_on.set()
-    refused = httpx.post(f"{slow.app.local_url}gradio_api/{way}", json={"data": ["first"]})
+    refused = httpx.post(f"{slow.app.local_url}gradio_api/{way}", json={"data": ["first"]}, timeout=60)
     assert refused.status_code == 404 and "join the queue" in refused.text and slow.answered == []
 
 
