@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from studio.dataset.audio import SOUND_FILES
 from studio.dataset.formats.timed_texts import ENDINGS, Caption, captions_in, is_no_list
 from studio.dataset.written import in_one, is_tight
 from studio.errors import ManifestError
@@ -44,9 +45,14 @@ def by_recording(files: Iterable[Path], known: Collection[Path]) -> dict[Path, l
     return found
 
 
-def stems_of(captions: Path) -> tuple[Path, Path]:
-    """What a recording may be called, without its ending, whose captions these are."""
-    return captions.with_suffix(""), captions.with_name(_without_language(captions.stem)[0])
+def stems_of(captions: Path) -> Iterator[Path]:
+    """What a recording may be called, without its ending, whose captions these are: whisper.cpp writes
+    `talk.wav.srt`.
+    """
+    yield (stem := captions.with_suffix(""))
+    yield captions.with_name(_without_language(captions.stem)[0])
+    if stem.suffix.lower() in SOUND_FILES:
+        yield stem.with_suffix("")
 
 
 def rows_of(sound: Path, sound_seconds: float, captions: Sequence[Path]) -> Iterator[dict[str, Any]]:
@@ -58,7 +64,7 @@ def rows_of(sound: Path, sound_seconds: float, captions: Sequence[Path]) -> Iter
     Raises:
         ManifestError: if captions are in several languages, have no text or cannot be read.
     """
-    plain = [path for path in captions if path.stem == sound.stem]
+    plain = [path for path in captions if path.stem in (sound.stem, sound.name)]
     languages = {None} if plain else {_without_language(path.stem)[1] for path in captions}
     if len(languages) > 1:
         raise ManifestError(

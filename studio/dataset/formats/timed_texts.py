@@ -28,7 +28,7 @@ _STYLE, _DRAWING = re.compile(r"\{[^{}]*\}"), re.compile(r"\{[^{}]*\\p[1-9]")
 """How ASS says what a text looks like, and that it is a drawing and no text."""
 _BREAK = re.compile(r"\\[Nn]")
 _TABLE = "start\tend\ttext\n"
-_SEGMENTS = re.compile(r'"segments"\s*:\s*\[')
+_SEGMENTS = re.compile(r'"(?:segments|transcription)"\s*:\s*\[')
 """How TSV of Whisper begins, and what its JSON has."""
 _DAMAGE = (
     *(ElementTree.ParseError, StopIteration, RecursionError),
@@ -147,8 +147,14 @@ def _events(path: Path) -> Iterator[Caption]:
 
 
 def _heard(path: Path) -> Iterator[Caption]:
-    """JSON of openai-whisper, faster-whisper, WhisperX and the studio."""
+    """JSON of openai-whisper, faster-whisper, WhisperX and the studio, or of whisper.cpp."""
     whole = json.loads(_text_of(path))
+    if "segments" not in whole:
+        language = whole["result"]["language"]
+        for part in whole["transcription"]:
+            start, end = (float(part["offsets"][name]) / 1000 for name in ("from", "to"))
+            yield Caption(start, end, tuple(part["text"].splitlines()), language)
+        return
     for part in whole["segments"]:
         language = part.get("language") or whole.get("language")
         yield Caption(float(part["start"]), float(part["end"]), tuple(part["text"].splitlines()), language)

@@ -39,15 +39,43 @@ def test_the_answer_is_the_text_of_the_sound(sound: Sound, tmp_path: Path, name:
         assert [one.language for one in manifest.examples] == ["en", None]
 
 
+def asked(question: Any, answer: Any = "one") -> dict[str, Any]:
+    """A conversation whose question names its sound."""
+    return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}
+
+
+def test_the_sound_may_be_named_in_the_question(sound: Sound, tmp_path: Path) -> None:
+    sound("a.wav")
+    qwen_audio = {"id": "1", "conversations": [
+        {"from": "user", "value": "Audio 1: <audio>a.wav</audio>\nWhat is said?"},
+        {"from": "assistant", "value": "one"},
+    ]}  # fmt: skip
+    part = {"type": "audio", "audio_url": "a.wav"}
+    rows = [
+        qwen_audio,
+        {"query": "<audio>a.wav</audio>What is said?", "response": "one"},
+        {"query": "<audio>What is said?", "response": "one", "audios": ["a.wav"]},
+        asked("Write: <|startofspeech|>!a.wav<|endofspeech|>"),
+        asked([part, {"type": "text", "text": "What is said?"}], [{"type": "text", "text": "one"}]),
+        asked("<audio>a.wav</audio> or <audio>b.wav</audio>?"),
+        asked([part, part, 5]),
+        asked(5, "<audio>a.wav</audio>"),
+    ]
+    (tmp_path / "list.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    manifest = read_manifest(tmp_path / "list.jsonl")
+    assert said(manifest) == [("a.wav", "one")] * 5
+    assert [line for line, _ in reasons(manifest)] == [6, 7, 8]
+
+
 def test_what_is_no_answer_about_one_sound_is_named_and_the_others_go_on(
     sound: Sound, tmp_path: Path
 ) -> None:
     sound("a.wav")
     several = conversation("one", "a.wav")
     several["messages"].append({"role": "assistant", "content": "two"})
-    qwen = {
+    unnamed = {
         "conversations": [
-            {"from": "user", "value": "<audio>a.wav</audio>"},
+            {"from": "user", "value": "<audio></audio>"},
             {"from": "assistant", "value": "x"},
         ]
     }
@@ -56,7 +84,7 @@ def test_what_is_no_answer_about_one_sound_is_named_and_the_others_go_on(
         conversation("one", "a.wav"),
         conversation("one", "a.wav", "b.wav"),
         several,
-        qwen,
+        unnamed,
         {"audio": "a.wav", "text": "plain"},
         conversation("x", "gone.wav"),
         {"messages": ["x", {"role": "assistant", "content": ["y"]}], "audios": "a.wav"},

@@ -103,6 +103,11 @@ HEARD = """{"text": " the \\"first\\" 1 second", "segments": [
 {"id": 0, "seek": 0, "start": 1.5, "end": 3.0, "text": " the \\"first\\" 1", "temperature": 0.0},
 {"id": 1, "seek": 0, "start": 3, "end": 4.25, "text": " second", "words": [{"word": " second", "start": 3}]}
 ], "language": "en"}"""
+OF_CPP = """{"model": {"type": "base"}, "params": {"language": "auto"}, "result": {"language": "en"},
+"transcription": [
+{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 3000}, "text": " the \\"first\\" 1"},
+{"timestamps": {"from": "00:00:03,000"}, "offsets": {"from": 3000, "to": 4250}, "text": " second"}
+]}"""
 HEARD_TSV = 'start\tend\ttext\n1500\t3000\tthe "first" 1\n3000\t4250\tsecond\n'
 SSA = """[Script Info]
 [Events]
@@ -122,6 +127,8 @@ LABELS = '1.500000\t3.000000\tthe "first" 1\n\\\t100.0\t200.0\n3,000000\t4,25000
         pytest.param("talk.ass", ASS.replace("\n", "\r\n").encode("utf-16"), id="ASS"),
         pytest.param("talk.ssa", SSA.encode("utf-8-sig"), id="SSA"),
         pytest.param("talk.json", HEARD.encode(), id="JSON of Whisper"),
+        pytest.param("talk.json", OF_CPP.encode(), id="JSON of whisper.cpp"),
+        pytest.param("talk.wav.json", OF_CPP.encode(), id="JSON of whisper.cpp by its own name"),
         pytest.param("talk.tsv", HEARD_TSV.encode(), id="TSV of Whisper"),
         pytest.param("talk.stm", STM.encode(), id="STM"),
         pytest.param("talk.txt", LABELS.encode(), id="Audacity"),
@@ -159,6 +166,19 @@ def test_what_whisper_leaves_beside_recordings_is_read_once_and_in_its_languages
         ("talk.WAV", "bye", "en"),
     ]
     assert len(manifest.examples) == 6
+
+
+def test_what_whisper_cpp_leaves_beside_a_recording_is_read_once(sound: Sound, tmp_path: Path) -> None:
+    sound("talk.mp3.wav", 40)
+    shown = "00:00:01.500 --> 00:00:04.250\nthe first\n"
+    for ending, content in ((".json", OF_CPP), (".srt", f"1\n{shown}"), (".vtt", f"WEBVTT\n\n{shown}")):
+        (tmp_path / f"talk.mp3.wav{ending}").write_text(content, encoding="utf-8")
+    (tmp_path / "talk.mp3.wav.txt").write_text('the "first" 1\nsecond\n', encoding="utf-8")
+    (example,) = read_manifest(tmp_path).examples
+    assert (example.text, example.language) == ('the "first" 1 second', "en")
+    (tmp_path / "talk.mp3.en.srt").write_text(f"1\n{shown}".replace("first", "second"), encoding="utf-8")
+    (example,) = read_manifest(tmp_path).examples
+    assert (example.text, example.language) == ('the "first" 1 second', "en")
 
 
 @pytest.mark.parametrize(
@@ -210,6 +230,8 @@ def test_of_several_tiers_nobody_knows_which_is_spoken(sound: Sound, tmp_path: P
         ("talk.json", HEARD.replace("3.0", "NaN")),
         ("talk.json", HEARD.replace('" second"', "5")),
         ("talk.json", '{"segments": [5]}'),
+        ("talk.json", OF_CPP.replace("result", "results")),
+        ("talk.json", OF_CPP.replace("4250", '"x"')),
         ("talk.json", '{"segments": ' + "[" * 100_000),
         ("talk.json", '{"segments": ["' + "a" * 2**24),
         ("talk.tsv", HEARD_TSV + "5000\t6000"),
