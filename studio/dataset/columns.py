@@ -12,11 +12,11 @@ from studio.errors import ManifestError
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "audio": (
         *("audio_path", "audio.path", "audio", "path", "file_name", "audio_filepath"),
-        *("filename", "file", "audio_file", "wav_filename", "wav", "source"),
+        *("filename", "file", "audio_file", "wav_filename", "wav", "source", "file_path"),
     ),
     "text": (
         *("text", "sentence", "transcription", "transcript", "raw_text", "normalized_text"),
-        *("txt", "wrd", "target"),
+        *("txt", "wrd", "target", "words"),
     ),
     "language": ("language", "lang", "locale"),
     "task": ("task",),

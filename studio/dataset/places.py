@@ -17,7 +17,7 @@ from studio.files import files_below
 from studio.messages import Joined
 
 _ROOTS = ("$data_root/", "{data_root}/")
-"""What SpeechBrain's lists say in place of the folder of a corpus."""
+"""What SpeechBrain's lists say in place of the folder of a corpus, which may be the one above theirs."""
 _SERVED = re.compile(r"/data/(?:local-files/\?d=|upload/(?:\d+/)?)")
 _UPLOADED = re.compile(r"^[0-9a-f]{8}-")
 """Label Studio's addresses of files, and what it puts before the name of one that it has taken in."""
@@ -76,6 +76,8 @@ class Places:
         if served := _SERVED.match(audio):
             yield from self._of_label_studio(audio, without_root(unquote(audio[served.end() :])))
             return
+        if inner != audio:
+            yield from (folder / inner for folder in (self._folders[0], self._folders[0].parent))
         if PureWindowsPath(inner).root:
             for first in range(1, len(parts) - 1):
                 path = self._folders[0].joinpath(*parts[first:])

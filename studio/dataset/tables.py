@@ -9,12 +9,12 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from studio.dataset.audio import SOUND_FILES
-from studio.dataset.columns import Wanted
+from studio.dataset.columns import ALIASES, Wanted
 from studio.dataset.delimited import Row, csv_rows, open_bytes, open_text, tab_rows
 from studio.errors import ManifestError
 from studio.files import files_below
@@ -58,7 +58,7 @@ def rows_of(path: Path, blank_lines: int, first_line: str, wanted: Wanted) -> tu
     if _UNBROKEN.match(first_line):
         return "json", _object_rows(path)
     if first_line[0] == "{":
-        return "jsonl", _json_line_rows(path, first_line)
+        return _json_line_rows(path, first_line)
     if not wanted.needs_text and is_sound_list(first_line):
         return "list", _listed_rows(path)
     delimiter = max("\t,;|", key=first_line.count)
@@ -222,12 +222,17 @@ def _values(path: Path, ends: str) -> Iterator[Any]:
             yield value
 
 
-def _json_line_rows(path: Path, first_line: str) -> Iterator[Row]:
-    if _is_one_object(path, first_line):
+def _json_line_rows(path: Path, first_line: str) -> tuple[str, Iterator[Row]]:
+    """JSON lines; or one object of SpeechBrain, in which each clip has its id for a key."""
+    begin = _object_in(first_line)
+    whole = None if begin and not _has_ids(begin) else _whole_object(path)
+    if whole and _has_ids(whole):
+        return "json", (row_of(number, clip) for number, clip in enumerate(whole.values(), start=1))
+    if whole and not begin:
         raise ManifestError(
             "{path} is a single JSON object: give an array of rows, or one object a line.", path=path
         )
-    return parsed_lines(path)
+    return "jsonl", parsed_lines(path)
 
 
 def parsed_lines(path: Path) -> Iterator[Row]:
@@ -245,19 +250,27 @@ def parsed_lines(path: Path) -> Iterator[Row]:
             yield row_of(number, value)
 
 
-def _is_one_object(path: Path, first_line: str) -> bool:
+def _whole_object(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > _LARGEST_OBJECT_BYTES:
+        return {}
+    with open_text(path) as file:
+        return _object_in(file.read())
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    """The JSON object that a text is; empty if it is none."""
     try:
-        json.loads(first_line)
+        value = json.loads(text)
     except _NO_JSON:
-        if path.stat().st_size > _LARGEST_OBJECT_BYTES:
-            return False
-        try:
-            with open_text(path) as file:
-                json.load(file)
-        except _NO_JSON:
-            return False
-        return True
-    return False
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _has_ids(whole: Mapping[str, Any]) -> bool:
+    """Whether an object is no row itself, and has such for values."""
+    known = set(ALIASES["audio"])
+    rows = [row for row in whole.values() if isinstance(row, dict)]
+    return len(rows) == len(whole) and known.isdisjoint(whole) and not all(map(known.isdisjoint, rows))
 
 
 def row_of(number: int, value: Any) -> Row:

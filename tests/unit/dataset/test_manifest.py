@@ -361,6 +361,24 @@ def test_lists_of_other_programs_are_read(folder: Path, listed: bytes) -> None:
     assert [each.text for each in read_manifest(folder / "list").examples] == ["hello"]
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    ("sound", "text"), [("wav", "words"), ("file_path", "transcription"), ("path", "wrd")]
+)
+def test_speechbrain_has_the_ids_of_clips_for_keys(
+    folder: Path, indent: int | None, sound: str, text: str
+) -> None:
+    rows = {
+        "spk1-1": {sound: "{data_root}/a.wav", "length": 1.0, text: "hello", "spk_id": "spk1"},
+        "spk1-2": {"length": 1.0, text: "nothing"},
+        "spk1-3": {text: "there", sound: "{data_root}/b.flac"},
+    }
+    (folder / "train.json").write_text(json.dumps(rows, indent=indent), encoding="utf-8")
+    read = read_manifest(folder / "train.json")
+    assert texts(read) == [("a.wav", "hello"), ("b.flac", "there")] and read.format == "json"
+    assert read.examples[0].speaker == "spk1" and [problem.line for problem in read.problems] == [2]
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -378,6 +396,8 @@ def test_lists_of_other_programs_are_read(folder: Path, listed: bytes) -> None:
         (b'{"a.wav": "x"}\n{"b.wav": "y"}', r"line 1: extra data after its end"),
         (b"PK\x03\x04\xff", "is a zip: upload it"),
         (b'{\n"rows": []\n}', "single JSON object"),
+        (b'{\n"id": {"text": "x"}\n}', "single JSON object"),
+        (b'{"id": {"wav": "a.wav", "words": "x"}}\n{"id": 1}', "no column for the audio"),
         (b"audio,sentance\na.wav,x\n", "found 'sentance', did you mean 'sentence'"),
         (b"adio_path,text\na.wav,x\n", "found 'adio_path', did you mean 'audio_path'"),
         (b"audio,text,langauge\na.wav,x,en\n", "'langauge' looks like a misspelt 'language'"),

@@ -41,6 +41,16 @@ def test_a_sound_is_found_by_its_path_or_as_the_only_one_whose_path_ends_so(
     assert path.samefile(corpus / there) and size_bytes == 5
 
 
+def test_a_corpus_may_begin_in_the_folder_above_its_lists(corpus: Path) -> None:
+    places = Places([corpus / "deep"], [])
+    assert places.find("{data_root}/train/b.wav")[0] == corpus / "train/b.wav"
+    for named in ("train/b.wav", "{data_root}/b.wav", "{data_root}/../corpus/test/b.wav"):
+        with pytest.raises(ManifestError, match="There is no audio file"):
+            places.find(named)
+    with pytest.raises(ManifestError, match="did not come with its list"):
+        Places([corpus / "deep"], [corpus / "deep"]).find("{data_root}/train/b.wav")
+
+
 @pytest.mark.parametrize(
     "named",
     [
