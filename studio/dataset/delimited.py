@@ -214,6 +214,12 @@ def _check_header(names: list[str], path: Path, wanted: Wanted) -> None:
     try:
         columns_of(tuple(names), wanted)
     except ManifestError as error:
+        if any(PurePath(word).suffix.lower() in SOUND_FILES for name in names for word in name.split()):
+            raise ManifestError(
+                "{path} begins with a clip, where the names of its columns are needed: put a line such as "
+                "audio_path,text above it.",
+                path=path,
+            ) from error
         raise ManifestError("{path}, header: {reason}", path=path, reason=in_brief(error)) from error
 
 

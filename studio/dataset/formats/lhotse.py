@@ -10,8 +10,15 @@ _MONO = "MonoCut"
 
 
 def is_cut(row: Mapping[str, Any]) -> bool:
-    """Whether a row of JSON is one."""
-    return str(row.get("type")).endswith("Cut") or {"supervisions", "recording"} <= row.keys()
+    """Whether a row of JSON is one, or a part of one."""
+    return (
+        str(row.get("type")).endswith("Cut") or {"supervisions", "recording"} <= row.keys() or _is_part(row)
+    )
+
+
+def _is_part(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a recording or a supervision, which lhotse has in lists of their own."""
+    return {"sources", "sampling_rate"} <= row.keys() or {"recording_id", "start", "channel"} <= row.keys()
 
 
 def clips_of(cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -20,6 +27,11 @@ def clips_of(cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     Raises:
         ManifestError: if it is not a stretch of one file.
     """
+    if _is_part(cut):
+        raise ManifestError(
+            "The list has recordings or supervisions alone: make cuts of both with lhotse cut simple "
+            "-r recordings.jsonl.gz -s supervisions.jsonl.gz cuts.jsonl.gz."
+        )
     yield {**_sound(cut), **_said(cut)}
 
 

@@ -1,10 +1,12 @@
 """LJSpeech: `metadata.csv` with `ID|text|normalized text`, without a header; the sounds are beside it, or in
-the folder `wavs` there.
+the folder `wavs` there. Lists of VITS have `a.wav|speaker|text`, those of GPT-SoVITS
+`a.wav|speaker|language|text`.
 """
 
 import os
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from studio.dataset.audio import SOUND_FILES
@@ -15,6 +17,9 @@ from studio.errors import ManifestError
 
 SOUND_FOLDER = "wavs"
 _SEPARATOR = "|"
+_FIRST_LINES = 1000
+"""Enough to see what the second field is."""
+_LANGUAGE = re.compile("[A-Za-z]{2,3}")
 
 
 def is_one(path: Path, first_line: str) -> bool:
@@ -36,19 +41,33 @@ def _is_in(folder: Path, name: str) -> bool:
 def rows(path: Path) -> Iterator[Row]:
     """A row a line; where the text is empty, the normalized one counts."""
     with open_text(path) as lines:
+        first = [fields for line in islice(lines, _FIRST_LINES) if len(fields := _fields(line)) == 3]
+    seconds, thirds = ({fields[number] for fields in first} for number in (1, 2))
+    is_spoken_by = 2 * len(seconds) <= len(thirds)  # few have many texts
+    with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                yield _row(number, [field.strip() for field in line.split(_SEPARATOR)])
+                yield _row(number, _fields(line), is_spoken_by)
 
 
-def _row(number: int, fields: list[str]) -> Row:
+def _fields(line: str) -> list[str]:
+    return [field.strip() for field in line.split(_SEPARATOR)]
+
+
+def _row(number: int, fields: list[str], is_spoken_by: bool) -> Row:
+    audio = {"audio": _file_of(fields[0])}
+    if len(fields) == 4 and _LANGUAGE.fullmatch(fields[2]):
+        language = fields[2].lower().replace("jp", "ja")
+        return Row(number, {**audio, "speaker": fields[1], "language": language, "text": fields[3]})
     if len(fields) not in (2, 3):
         problem = ManifestError(
             "The line has {count} fields between |, where ID|text or ID|text|normalized text is needed.",
             count=len(fields),
         )
         return Row(number, {}, problem)
-    return Row(number, {"audio": _file_of(fields[0]), "text": fields[1], "normalized_text": fields[-1]})
+    if is_spoken_by and len(fields) == 3:
+        return Row(number, {**audio, "speaker": fields[1], "text": fields[2]})
+    return Row(number, {**audio, "text": fields[1], "normalized_text": fields[-1]})
 
 
 def _file_of(name: str) -> str:

@@ -1,6 +1,6 @@
 """Sounds in folders, and their texts: in files of their own, `a.txt` beside `a.wav` or in a folder of texts
-as VCTK has it, THCHS-30's `a.wav.trn`, captions of a recording (`subtitles`), or one file for many sounds
-(`text_lists`).
+as VCTK and TED-LIUM have it, THCHS-30's `a.wav.trn`, captions of a recording (`subtitles`), or one file for
+many sounds (`text_lists`).
 """
 
 import math
@@ -28,6 +28,8 @@ _THCHS = re.compile(r"([A-D]\d+)_\d+")
 """A sound of THCHS-30, and who speaks."""
 _VCTK = re.compile(r"(([ps]\d+)_\d+)_mic\d$")
 """VCTK recorded each sentence with two microphones: what it is called without them, and who speaks."""
+_TIMIT = re.compile(r"0 \d{4,} (.+)")
+"""TIMIT has the number of samples before what is said, and a folder for each who speaks."""
 _Key = TypeVar("_Key")
 _MOST_CHARACTERS = 2**20
 """More is no text of a clip."""
@@ -99,10 +101,14 @@ def _clips(
         yield told.values if told else {"text": ""}
     elif text.suffix.lower() == _WITH_SYLLABLES:
         yield _said_in_thchs(text, within)
+    elif text.suffix.lower() in timed_texts.ENDINGS:
+        yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
     else:
         with text.open(encoding=encoding_of(text)) as file:
             said = file.read(_MOST_CHARACTERS)
-        if timed_texts.are_timed(said):
+        if found := _TIMIT.fullmatch(said.strip()):
+            yield {"text": found[1], "speaker": sound.parent.name}
+        elif timed_texts.are_timed(said):
             yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
         else:
             speaker = {"speaker": found[2]} if (found := _VCTK.match(sound.stem)) else {}
@@ -139,10 +145,10 @@ def _own_texts(folder: Path, sounds: Sequence[Path], texts: Collection[Path]) ->
     others = {text for text in set(texts).difference(own.values()) if text.parent != folder}
     alone = [sound for sound in sounds if sound not in own and sound.parent != folder]
     of_sounds = {_top(folder, parent) for parent in {sound.parent for sound in sounds} - {folder}}
-    own_endings = (text for text in others if text.suffix.lower() in _ENDINGS)
-    placed = _only(
-        (text for text in own_endings if _top(folder, text) not in of_sounds), partial(_place, folder)
-    )
+    apart = (text for text in others if _top(folder, text) not in of_sounds)
+    kinds = {*_ENDINGS, *timed_texts.ENDINGS}
+    of_one = (text for text in apart if text.suffix.lower() in kinds and timed_texts.is_no_list(text))
+    placed = _only(of_one, partial(_place, folder))
     if not placed:
         return own
     mixed = {_top(folder, sound) for sound in own}

@@ -105,3 +105,12 @@ def test_a_packed_list_that_is_cut_off_is_refused(folder: Path) -> None:
     (folder / "cuts.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ManifestError, match="cannot be read"):
         read_manifest(folder / "cuts.jsonl.gz")
+
+
+@pytest.mark.parametrize("part", [cut()["recording"], cut()["supervisions"][0]])
+def test_recordings_and_supervisions_alone_are_refused_with_what_makes_cuts(
+    folder: Path, part: dict[str, Any]
+) -> None:
+    (folder / "part.jsonl").write_text(json.dumps(part), encoding="utf-8")
+    with pytest.raises(ManifestError, match="make cuts of both with lhotse cut simple -r"):
+        read_manifest(folder / "part.jsonl")

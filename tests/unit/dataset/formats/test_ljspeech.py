@@ -53,7 +53,7 @@ def test_without_the_folder_wavs_it_is_such_a_list_if_its_first_sound_is_beside_
 ) -> None:
     (tmp_path / "metadata.csv").write_text(f"{named}|one|eins\nLJ-2|two|zwei\n", encoding="utf-8")
     sound("LJ-2.wav")
-    with pytest.raises(ManifestError, match="no column for the audio"):
+    with pytest.raises(ManifestError, match="no column for the audio|begins with a clip"):
         read_manifest(tmp_path)
     sound("LJ-1.wav")
     manifest = read_manifest(tmp_path)
@@ -67,3 +67,27 @@ def test_what_lies_outside_of_its_folder_makes_no_such_list(tmp_path: Path, soun
         (tmp_path / "list/metadata.csv").write_text(f"{name}|one\n")
         with pytest.raises(ManifestError, match="no column for the audio"):
             read_manifest(tmp_path / "list")
+
+
+@pytest.mark.parametrize("speaker", ["0", "ann"])
+def test_what_few_say_many_texts_of_is_who_speaks(corpus: Path, speaker: str) -> None:
+    lines = [f"wavs/LJ-{number}.wav|{speaker}|text {number}\n" for number in (1, 2, 3)]
+    (corpus / "metadata.csv").write_text("".join(lines), encoding="utf-8")
+    manifest = read_manifest(corpus)
+    assert said(manifest) == [(f"LJ-{number}.wav", f"text {number}") for number in (1, 2, 3)]
+    assert {example.speaker for example in manifest.examples} == {speaker}
+    (corpus / "metadata.csv").write_text("LJ-1||one\nLJ-2||two\nLJ-3||two\n", encoding="utf-8")
+    manifest = read_manifest(corpus)
+    assert [(example.text, example.speaker) for example in manifest.examples] == [
+        (text, None) for text in ("one", "two", "two")
+    ]
+
+
+def test_a_line_may_tell_who_speaks_and_in_which_language(corpus: Path) -> None:
+    lines = "wavs/LJ-1.wav|ann|JP|one\nwavs/LJ-2.wav|ann|zh|two\n"
+    (corpus / "train.list").write_text(lines, encoding="utf-8")
+    examples = read_manifest(corpus / "train.list").examples
+    assert [(one.text, one.language, one.speaker) for one in examples] == [
+        ("one", "ja", "ann"),
+        ("two", "zh", "ann"),
+    ]

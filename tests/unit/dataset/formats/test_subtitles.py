@@ -194,3 +194,11 @@ def test_captions_called_as_one_recording_are_not_those_of_another(sound: Sound,
         sound(name, 5)
     (tmp_path / "talk.de.srt").write_text("1\n00:00:01,000 --> 00:00:03,000\nja\n", encoding="utf-8")
     assert said(read_manifest(tmp_path)) == [("talk.de.wav", "ja")]
+
+
+def test_what_yt_dlp_tells_of_a_recording_is_no_list(sound: Sound, tmp_path: Path) -> None:
+    sound("talk [1].wav", 40)
+    (tmp_path / "talk [1].info.json").write_text('{"id": "1", "title": "talk"}', encoding="utf-8")
+    shown = "WEBVTT\n\n00:01.000 --> 00:04.000\ngood morning\n"
+    (tmp_path / "talk [1].en.vtt").write_text(shown, encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("talk [1].wav", "good morning")]

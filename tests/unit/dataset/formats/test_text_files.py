@@ -163,10 +163,29 @@ def test_times_are_no_words(sound: Sound, tmp_path: Path, ending: str, text: str
     assert said(read_manifest(tmp_path)) == [("a.wav", "one two")]
 
 
+def test_the_samples_before_a_text_of_timit_are_no_words(sound: Sound, tmp_path: Path) -> None:
+    text = sound("DR1/FCJF0/SA1.WAV").with_suffix(".TXT")
+    text.write_text("0 46797 She had your dark suit.\n", encoding="utf-8")
+    (example,) = read_manifest(tmp_path).examples
+    assert (example.text, example.speaker) == ("She had your dark suit.", "FCJF0")
+
+
+def test_captions_may_lie_in_a_folder_of_their_own(sound: Sound, tmp_path: Path) -> None:
+    for name in ("ann", "bob"):
+        sound(f"sph/{name}.wav", 5)
+        (tmp_path / f"stm/{name}.stm").parent.mkdir(exist_ok=True)
+        (tmp_path / f"stm/{name}.stm").write_text(
+            f"{name} 1 x 1 2 <o,f0,male> i am {name}\n", encoding="utf-8"
+        )
+    manifest = read_manifest(tmp_path)
+    assert said(manifest) == [("ann.wav", "i am ann"), ("bob.wav", "i am bob")]
+    assert manifest.examples[0].start_seconds == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("0 46797 She had your dark suit\n", id="TIMIT"),
+        pytest.param("0 46797 she\n46797 50000 had\n", id="what aligners write"),
         pytest.param("[00:00.000 --> 00:03.000] one\n", id="what Whisper prints"),
         pytest.param("1.0\t2.0\tone\ntwo\n", id="a line without times"),
         pytest.param("1.0\t1e999\tone\n", id="no number"),
