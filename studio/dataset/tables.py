@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from studio.dataset.audio import SOUND_FILES
 from studio.dataset.columns import ALIASES, Wanted
 from studio.dataset.delimited import Row, csv_rows, open_bytes, open_text, tab_rows
+from studio.dataset.encodings import not_utf8
 from studio.errors import ManifestError
 from studio.files import files_below
 from studio.units import format_bytes
@@ -131,12 +132,7 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
         try:
             text = decoder.decode(block)
         except UnicodeDecodeError as error:
-            line = lines + error.object.count(b"\n", 0, error.start)
-            raise ManifestError(
-                "{path} is not UTF-8 text (line {line}): save it again in UTF-8 (in Excel: CSV UTF-8).",
-                path=path,
-                line=line,
-            ) from error
+            raise not_utf8(path, error.object, lines) from error
         if lines == 1 and length == 0:
             is_unbroken = _UNBROKEN.match(text) is not None
         if "\0" in text:
@@ -158,11 +154,7 @@ def _check_encoding(path: Path, file: BinaryIO) -> None:
                 line=lines,
             )
     if decoder.getstate()[0]:
-        raise ManifestError(
-            "{path} is not UTF-8 text (line {line}): save it again in UTF-8 (in Excel: CSV UTF-8).",
-            path=path,
-            line=lines,
-        )
+        raise not_utf8(path, b"", lines)
 
 
 def array_rows(path: Path) -> Iterator[Row]:

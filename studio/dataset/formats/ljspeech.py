@@ -43,7 +43,8 @@ def rows(path: Path) -> Iterator[Row]:
     with open_text(path) as lines:
         first = [fields for line in islice(lines, _FIRST_LINES) if len(fields := _fields(line)) == 3]
     seconds, thirds = ({fields[number] for fields in first} for number in (1, 2))
-    is_spoken_by = 2 * len(seconds) <= len(thirds)  # few have many texts
+    is_numbered = bool(seconds) and all(map(str.isdecimal, seconds)) and not all(map(str.isdecimal, thirds))
+    is_spoken_by = is_numbered or 2 * len(seconds) <= len(thirds)  # few have many texts
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():

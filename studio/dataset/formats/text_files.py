@@ -14,6 +14,7 @@ from unicodedata import normalize
 
 from studio.dataset.audio import SOUND_FILES, audio_duration
 from studio.dataset.delimited import Row
+from studio.dataset.encodings import not_utf8
 from studio.dataset.formats import subtitles, text_lists, timed_texts
 from studio.dataset.rows import WINDOW_SECONDS
 from studio.errors import DataError, ManifestError
@@ -75,9 +76,8 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
             yield Row(number, {}, ManifestError("{path} cannot be read: {reason}.", path=name, reason=reason))
         except ValueError:
             number += 1
-            name = (text or shown[0]).name
-            problem = ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=name)
-            yield Row(number, {}, problem)
+            wrong = text or shown[0]
+            yield Row(number, {}, not_utf8(wrong))
 
 
 def _clips(

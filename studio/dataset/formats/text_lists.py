@@ -10,7 +10,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from studio.dataset.audio import SOUND_FILES
-from studio.errors import ManifestError
+from studio.dataset.encodings import not_utf8
 from studio.files import encoding_of
 
 _SPEAKER = re.compile(r"(\d+)[-_]\d+[-_]\d{4,6}$|BAC009(S\d{4})W|(SSB\d{4})\d{4}$")
@@ -115,7 +115,7 @@ def _told(path: Path, known: Container[str]) -> Iterator[tuple[str, Sequence[str
                     values["text"] = " ".join(word for word in text.split() if not _PINYIN.fullmatch(word))
                 yield name, folders, values
     except ValueError as error:
-        raise ManifestError("{path} is not UTF-8 text: save it again in UTF-8.", path=path) from error
+        raise not_utf8(path) from error
 
 
 def _of_aishell(folder: Path, *, goes_up: bool) -> set[Path]:

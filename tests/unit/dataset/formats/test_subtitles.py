@@ -161,7 +161,7 @@ def test_what_is_wrong_with_captions_is_said_and_the_other_recordings_are_read(
     assert (only.end_seconds, only.text, only.language) == (3.0, "你好再见", "zh")
     assert reasons(manifest) == [
         (1, "a.srt has no caption with a text."),
-        (2, "b.srt is not UTF-8 text: save it again in UTF-8."),
+        (2, f"{tmp_path}/b.srt is not UTF-8 text (line 2): save it again in UTF-8 (in Excel: CSV UTF-8)."),
         (
             3,
             "c.wav has captions in several languages (c.en.srt, c.zh.srt): keep those of what is spoken.",

@@ -23,7 +23,7 @@ def test_each_sound_has_the_text_beside_it(sound: Sound, tmp_path: Path) -> None
     assert said(read) == [("b.wav", "one two"), ("c.wav", "normal"), ("a.flac", "三")]
     assert read.format == "text_files"
     assert reasons(read) == [
-        (3, "d.txt is not UTF-8 text: save it again in UTF-8."),
+        (3, f"{tmp_path}/d.txt is not UTF-8 text (line 1): save it again in UTF-8 (in Excel: CSV UTF-8)."),
         (4, "The row has no text."),
     ]
     assert said(read_manifest(tmp_path, max_rows=1)) == [("b.wav", "one two")]
