@@ -34,8 +34,6 @@ from studio.settings import DEMO_SPEECH, Settings
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
 _DEMO_PARTS = ("train", "validation", "test")
-_NO_LIST = ".info.json"
-"""What yt-dlp writes of a recording."""
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
 MOST_ROWS = 10**9
 _MOST_PROBLEMS = 100_000
@@ -278,9 +276,7 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     if is_named:
         return None
     files = (path for path in folder.glob("[!.]*") if path.is_file() and not text_files.is_text(path))
-    lists = sorted(
-        path for path in files if path.name.lower().endswith(endings) and not path.name.endswith(_NO_LIST)
-    )
+    lists = sorted(path for path in files if path.name.lower().endswith(endings))
     if len(lists) > 1:
         raise ManifestError(
             "The folder {folder} has several manifests ({names}): name one of them.",

@@ -11,14 +11,12 @@ _MONO = "MonoCut"
 
 def is_cut(row: Mapping[str, Any]) -> bool:
     """Whether a row of JSON is one, or a part of one."""
-    return (
-        str(row.get("type")).endswith("Cut") or {"supervisions", "recording"} <= row.keys() or _is_part(row)
+    parts: tuple[set[str], ...] = (
+        {"supervisions", "recording"},
+        {"sources", "sampling_rate"},
+        {"recording_id"},
     )
-
-
-def _is_part(row: Mapping[str, Any]) -> bool:
-    """Whether a row is a recording or a supervision, which lhotse has in lists of their own."""
-    return {"sources", "sampling_rate"} <= row.keys() or {"recording_id", "start", "channel"} <= row.keys()
+    return str(row.get("type")).endswith("Cut") or any(part <= row.keys() for part in parts)
 
 
 def clips_of(cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -27,11 +25,6 @@ def clips_of(cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     Raises:
         ManifestError: if it is not a stretch of one file.
     """
-    if _is_part(cut):
-        raise ManifestError(
-            "The list has recordings or supervisions alone: make cuts of both with lhotse cut simple "
-            "-r recordings.jsonl.gz -s supervisions.jsonl.gz cuts.jsonl.gz."
-        )
     yield {**_sound(cut), **_said(cut)}
 
 
@@ -50,7 +43,10 @@ def _sound(cut: Mapping[str, Any]) -> dict[str, Any]:
     sources = _list(recording.get("sources"))
     source = _mapping(sources[0]) if len(sources) == 1 else {}
     if not source:
-        raise ManifestError("The cut needs a recording with a single source, a file.")
+        raise ManifestError(
+            "The cut needs a recording with a single source, a file: of recordings and supervisions, "
+            "lhotse cut simple makes cuts."
+        )
     if source.get("type") != "file":
         raise not_a_file(str(source.get("type"))[:40])
     changes = recording.get("transforms") or []

@@ -41,34 +41,31 @@ def _is_in(folder: Path, name: str) -> bool:
 def rows(path: Path) -> Iterator[Row]:
     """A row a line; where the text is empty, the normalized one counts."""
     with open_text(path) as lines:
-        first = [fields for line in islice(lines, _FIRST_LINES) if len(fields := _fields(line)) == 3]
-    seconds, thirds = ({fields[number] for fields in first} for number in (1, 2))
-    is_numbered = bool(seconds) and all(map(str.isdecimal, seconds)) and not all(map(str.isdecimal, thirds))
-    is_spoken_by = is_numbered or 2 * len(seconds) <= len(thirds)  # few have many texts
-    with open_text(path) as lines:
+        first = [fields for line in islice(lines, _FIRST_LINES) if len(fields := line.split(_SEPARATOR)) == 3]
+        seconds, thirds = ({fields[number].strip() for fields in first} for number in (1, 2))
+        are_numbers = (
+            any(seconds) and all(map(str.isdecimal, seconds)) and not any(map(str.isdecimal, thirds))
+        )
+        few_say_many = are_numbers or 2 * len(seconds) <= len(thirds)
+        three = ("audio", "speaker", "text") if few_say_many else ("audio", "text", "normalized_text")
+        lines.seek(0)
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                yield _row(number, _fields(line), is_spoken_by)
+                yield _row(number, [field.strip() for field in line.split(_SEPARATOR)], three)
 
 
-def _fields(line: str) -> list[str]:
-    return [field.strip() for field in line.split(_SEPARATOR)]
-
-
-def _row(number: int, fields: list[str], is_spoken_by: bool) -> Row:
-    audio = {"audio": _file_of(fields[0])}
-    if len(fields) == 4 and _LANGUAGE.fullmatch(fields[2]):
-        language = fields[2].lower().replace("jp", "ja")
-        return Row(number, {**audio, "speaker": fields[1], "language": language, "text": fields[3]})
-    if len(fields) not in (2, 3):
+def _row(number: int, fields: list[str], three: tuple[str, ...]) -> Row:
+    names = three if len(fields) < 4 else ("audio", "speaker", "language", "text")
+    values = dict(zip(names if len(fields) != 2 else ("audio", "text"), fields, strict=False))
+    if len(fields) not in (2, 3, 4) or not _LANGUAGE.fullmatch(values.get("language", "en")):
         problem = ManifestError(
             "The line has {count} fields between |, where ID|text or ID|text|normalized text is needed.",
             count=len(fields),
         )
         return Row(number, {}, problem)
-    if is_spoken_by and len(fields) == 3:
-        return Row(number, {**audio, "speaker": fields[1], "text": fields[2]})
-    return Row(number, {**audio, "text": fields[1], "normalized_text": fields[-1]})
+    if "language" in values:
+        values["language"] = values["language"].lower().replace("jp", "ja")
+    return Row(number, {**values, "audio": _file_of(fields[0])})
 
 
 def _file_of(name: str) -> str:

@@ -123,7 +123,8 @@ def is_text(path: Path) -> bool:
         stems += [stem.name for stem in subtitles.stems_of(path)]
     sounds = (path.with_name(stem + ending) for stem in stems for ending in endings)
     is_named = any(sound.is_file() for sound in sounds)
-    return text_lists.is_list(path) or (is_named and timed_texts.is_no_list(path))
+    is_of_yt_dlp = path.name.endswith(".info.json")
+    return is_of_yt_dlp or text_lists.is_list(path) or (is_named and timed_texts.is_no_list(path))
 
 
 def _seconds_of(sound: Path) -> float:

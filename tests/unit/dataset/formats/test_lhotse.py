@@ -112,5 +112,5 @@ def test_recordings_and_supervisions_alone_are_refused_with_what_makes_cuts(
     folder: Path, part: dict[str, Any]
 ) -> None:
     (folder / "part.jsonl").write_text(json.dumps(part), encoding="utf-8")
-    with pytest.raises(ManifestError, match="make cuts of both with lhotse cut simple -r"):
+    with pytest.raises(ManifestError, match="supervisions, lhotse cut simple makes cuts"):
         read_manifest(folder / "part.jsonl")
