@@ -82,7 +82,7 @@ PRESSED_TWICE_UNTIL_IT_IS_OVER = """() => {
     return null;
   }
   document.getElementById('memory-measure').click();
-  return said.getClientRects().length ? said.textContent : 'What was said is gone.';
+  return said?.textContent ?? 'What was said is gone.';
 }"""
 """Who had asked may not have been told yet that the process is dead; the next measurement begins at once."""
 
