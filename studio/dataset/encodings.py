@@ -3,8 +3,8 @@
 import codecs
 import re
 import shlex
-from collections.abc import Iterator
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 
 from studio.errors import ManifestError
@@ -12,7 +12,7 @@ from studio.errors import ManifestError
 _MOST_READ, _MOST_JUDGED = 2**20, 2**16
 _LIKELY, _ENOUGH = 0.8, 10
 """So large a part of the characters beyond ASCII must be common ones, and so many must there be."""
-_SHOWN = 60
+_BEYOND = re.compile(r"[^\0-~]")
 
 
 def _daily(encoding: str, *firsts: int, least: int = 0xA1) -> str:
@@ -46,9 +46,9 @@ def not_utf8(path: Path, data: bytes | None = None, line: int = 1) -> ManifestEr
     lines = data.split(b"\n")
     wrong = [number for number, each in enumerate(lines) if "\ufffd" in each.decode(errors="replace")]
     line += wrong[0] if wrong else 0
-    scores = dict(_scores(b"\n".join(lines[number] for number in wrong)[:_MOST_JUDGED]))
-    encoding = max(scores, key=scores.__getitem__, default="")
-    if scores.get(encoding, 0) < _LIKELY:
+    judged = b"\n".join(lines[number] for number in wrong)[:_MOST_JUDGED]
+    share, encoding = max(((_share(judged, name), name) for name in _COMMON), key=itemgetter(0))
+    if share < _LIKELY:
         return ManifestError(
             "{path} is not UTF-8 text (line {line}): save it again in UTF-8 (in Excel: CSV UTF-8).",
             path=path,
@@ -61,21 +61,19 @@ def not_utf8(path: Path, data: bytes | None = None, line: int = 1) -> ManifestEr
         path=path,
         line=line,
         encoding=encoding,
-        shown=re.sub("^[\0-~]*", "", _decoded(lines[wrong[0]], encoding))[:_SHOWN].strip(),
+        shown=re.sub("^[\0-~]*", "", _decoded(lines[wrong[0]], encoding))[:60].strip(),
         command=f"{shlex.join(['iconv', '-f', encoding, '-t', 'UTF-8', str(path)])} > {new}",
     )
 
 
-def _scores(data: bytes) -> Iterator[tuple[str, float]]:
-    """Encodings that the data may be in, and which part of its characters beyond ASCII is common there."""
-    for encoding, common in _COMMON.items():
-        try:
-            text = _decoded(data, encoding)
-        except UnicodeDecodeError:
-            continue
-        beyond = re.findall(r"[^\0-~]", text)
-        if len(beyond) >= _ENOUGH:
-            yield encoding, len(re.findall(r"[^\0-~]", "".join(re.findall(common, text)))) / len(beyond)
+def _share(data: bytes, encoding: str) -> float:
+    """The part of the characters beyond ASCII that is common in an encoding; 0 if that fails, or they are few."""
+    try:
+        text = _decoded(data, encoding)
+    except UnicodeDecodeError:
+        return 0.0
+    common, beyond = "".join(re.findall(_COMMON[encoding], text)), len(_BEYOND.findall(text))
+    return len(_BEYOND.findall(common)) / beyond if beyond >= _ENOUGH else 0.0
 
 
 def _decoded(data: bytes, encoding: str) -> str:

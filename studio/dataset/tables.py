@@ -216,9 +216,11 @@ def _values(path: Path, ends: str) -> Iterator[Any]:
 
 def _json_line_rows(path: Path, first_line: str) -> tuple[str, Iterator[Row]]:
     """JSON lines; or one object of SpeechBrain, in which each clip has its id for a key."""
-    begin = _object_in(first_line)
-    whole = None if begin and not _has_ids(begin) else _whole_object(path)
-    if whole and _has_ids(whole):
+    begin, whole = _object_in(first_line), {}
+    if (not begin or _has_ids(begin)) and path.stat().st_size <= _LARGEST_OBJECT_BYTES:
+        with open_text(path) as file:
+            whole = _object_in(file.read())
+    if _has_ids(whole):
         return "json", (row_of(number, clip) for number, clip in enumerate(whole.values(), start=1))
     if whole and not begin:
         raise ManifestError(
@@ -240,13 +242,6 @@ def parsed_lines(path: Path) -> Iterator[Row]:
                 yield Row(number, {}, ManifestError("The line is not valid JSON (at character {at}).", at=at))
                 continue
             yield row_of(number, value)
-
-
-def _whole_object(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > _LARGEST_OBJECT_BYTES:
-        return {}
-    with open_text(path) as file:
-        return _object_in(file.read())
 
 
 def _object_in(text: str) -> dict[str, Any]:

@@ -45,10 +45,10 @@ def clips_of(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _sounds_in(turns: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
     """What is asked about: named in the question, or a part of it."""
     for content in map(_content, turns):
-        if isinstance(content, str):
-            yield from (qwen or funasr for qwen, funasr in _ASKED.findall(content))
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part, Mapping) and part.get("type") == "audio":
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, str):
+                yield from (qwen or funasr for qwen, funasr in _ASKED.findall(part))
+            elif isinstance(part, Mapping) and part.get("type") == "audio":
                 yield part.get("audio_url", part.get("audio"))
 
 

@@ -67,17 +67,16 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
             for values in _clips(sound, text, shown, listed, None if follows_links else folder):
                 number += 1
                 yield Row(number, audio | values)
+            continue
         except ManifestError as error:
-            number += 1
-            yield Row(number, {}, error)
+            problem = error
         except OSError as error:
-            number += 1
             name, reason = (text or shown[0]).name, error.strerror or error
-            yield Row(number, {}, ManifestError("{path} cannot be read: {reason}.", path=name, reason=reason))
+            problem = ManifestError("{path} cannot be read: {reason}.", path=name, reason=reason)
         except ValueError:
-            number += 1
-            wrong = text or shown[0]
-            yield Row(number, {}, not_utf8(wrong))
+            problem = not_utf8(text or shown[0])
+        number += 1
+        yield Row(number, {}, problem)
 
 
 def _clips(
@@ -116,7 +115,7 @@ def _clips(
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is the text of a sound beside it, or of several."""
+    """Whether a file is the text of a sound beside it, or of several, or is what yt-dlp tells of one."""
     stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
     endings = ("", *SOUND_FILES, *map(str.upper, SOUND_FILES))
     if path.suffix.lower() in timed_texts.ENDINGS:
