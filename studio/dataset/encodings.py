@@ -67,7 +67,7 @@ def not_utf8(path: Path, data: bytes | None = None, line: int = 1) -> ManifestEr
 
 
 def _share(data: bytes, encoding: str) -> float:
-    """The part of the characters beyond ASCII that is common in an encoding; 0 if that fails, or they are few."""
+    """Of the characters beyond ASCII, the part that is common; 0 if it is no such text, or they are few."""
     try:
         text = _decoded(data, encoding)
     except UnicodeDecodeError:
