@@ -18,7 +18,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("text", "sentence", "transcription", "transcript", "raw_text", "normalized_text"),
         *("txt", "wrd", "target", "words"),
     ),
-    "language": ("language", "lang", "locale"),
+    "language": ("language", "lang", "locale", "source_lang"),
+    "text_language": ("target_lang",),
     "task": ("task",),
     "duration": ("duration", "duration_seconds"),
     "start": ("start_time", "audio.start_time", "begin_time", "start", "offset"),
@@ -29,8 +30,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 """Accepted spellings of each field, the one that wins first; capitals do not matter."""
 
-_OTHERS = frozenset({"segment", "pred_text"})
-"""Columns that look like a misspelt one, and are not: of Common Voice, and of what NeMo has transcribed."""
+_OTHERS = frozenset({"segment", "pred_text", "source_len", "target_len"})
+"""Columns that look like a misspelt one, and are not: of Common Voice, NeMo and FunASR."""
 _LOOKS_MISSPELT = 0.85
 """How alike (`difflib`'s ratio) an unknown column and an accepted one are for it to be a slip of the pen."""
 

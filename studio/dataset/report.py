@@ -30,6 +30,7 @@ WARNINGS = frozenset(
         "mixed_script",
         "mixed_punctuation",
         "capitals",
+        "tags",
         "other_script",
         "leakage",
         "suspicious_label",
@@ -154,6 +155,7 @@ def _report(checks: RowChecks, manifest: Manifest, *, is_complete: bool) -> Data
         text_checks.mixed_scripts(spoken),
         text_checks.mixed_punctuation(spoken),
         text_checks.capitals(spoken),
+        text_checks.tags(spoken),
         text_checks.other_scripts(spoken),
     )
     return DatasetReport(

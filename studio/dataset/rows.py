@@ -56,8 +56,9 @@ def example_of(row: Row, places: Places, wanted: Wanted) -> Example | RowProblem
         return Example(
             audio_path=path,
             text="" if text == NO_SPEECH else text,
-            language=_language_of(columns.get(row.values, "language")),
-            task=_task_of(columns.get(row.values, "task")),
+            language=(language := _language_of(columns.get(row.values, "language"))),
+            task=_task_of(columns.get(row.values, "task"))
+            or _translated(language, _language_of(columns.get(row.values, "text_language"))),
             start_seconds=start,
             end_seconds=end,
             duration_seconds=duration,
@@ -217,3 +218,20 @@ def _task_of(value: Any) -> str | None:
     if task is not None and task not in TASKS:
         raise ManifestError("The task is {task!r}: accepted are transcribe and translate.", task=task)
     return task
+
+
+def _translated(spoken: str | None, written: str | None) -> str | None:
+    """The task of a text that is in another language than what is said; None if it is in the same."""
+    if not spoken or not written or _same_language(spoken, written):
+        return None
+    if _same_language(written, "en"):
+        return "translate"
+    raise ManifestError(
+        "The speech is in {spoken} and the text in {written}: Whisper translates into English alone.",
+        spoken=spoken,
+        written=written,
+    )
+
+
+def _same_language(one: str, other: str) -> bool:
+    return one.lower().split("-")[0] == other.lower().split("-")[0]

@@ -23,6 +23,7 @@ _FEWEST_LETTERS = 4
 _FEW = 0.2
 """Names and loan words in other letters are common: a text is foreign with less than this of its own."""
 _ENDS_IN_A_MARK = re.compile(r"[.!?;:,…。！？；：，、؟।]['\"”’」』）)]*\s*$")
+_TAG = re.compile(r"<[^<>\s][^<>]{0,29}>|\[[^\W\d][\w -]{1,20}\]")
 _LATIN, _CYRILLIC = frozenset({"LATIN"}), frozenset({"CYRILLIC"})
 _LETTERS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(LANGUAGES, frozenset({"CJK", "IDEOGRAPHIC"})),
@@ -142,6 +143,21 @@ def capitals(examples: Sequence[Example]) -> Iterator[RowProblem]:
             "text normalization is lower case (normalizer lowercase).",
             count=count,
             total=len(found),
+        )
+
+
+def tags(examples: Sequence[Example]) -> Iterator[RowProblem]:
+    """The first text with a tag that corpora have for what nobody says: `<COMMA>`, `<eng>`, `[laughter]`."""
+    found = [(example, match[0]) for example in examples if (match := _TAG.search(example.text))]
+    for example, tag in found[:1]:
+        yield RowProblem.of(
+            example,
+            "tags",
+            "The text has {tag} in it, and {count} of {total} have such tags: a model learns to write them, "
+            "so take out what nobody says.",
+            tag=tag,
+            count=len(found),
+            total=len(examples),
         )
 
 

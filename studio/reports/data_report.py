@@ -28,6 +28,7 @@ KIND_NAMES = {
     "mixed_script": N_("simplified and traditional mixed"),
     "mixed_punctuation": N_("with and without punctuation"),
     "capitals": N_("in capitals"),
+    "tags": N_("with tags"),
     "other_script": N_("letters of another language"),
     "leakage": N_("in the test data, too"),
     "suspicious_label": N_("the model transcribes something else"),

@@ -144,6 +144,21 @@ def test_offset_and_duration_cut_a_clip_out(write: Write) -> None:
     assert (example.start_seconds, example.end_seconds, example.duration_seconds) == (1.0, 2.5, 1.5)
 
 
+def test_a_list_of_nemo_that_says_in_which_language_the_text_is_may_be_one_of_translations(
+    write: Write,
+) -> None:
+    pairs = (("de", "de"), ("de-DE", "DE"), ("de", "en-US"), ("en", "fr"))
+    rows = [{"audio_filepath": "a.wav", "text": "x", "source_lang": a, "target_lang": b} for a, b in pairs]
+    found = read_manifest(write("list", lines(*rows)))
+    assert [(one.language, one.task) for one in found.examples] == [
+        ("de", None),
+        ("de-DE", None),
+        ("de", "translate"),
+    ]
+    (refused,) = found.problems
+    assert refused.line == 4 and "speech is in en and the text in fr" in str(refused.reason)
+
+
 @pytest.mark.parametrize("start", ["begin_time", "start_time", "start"])
 def test_times_are_places_in_a_meeting_where_the_file_is_the_clip_already(write: Write, start: str) -> None:
     times = ((1.0, 2.5), (400.0, 403.0), (0.3, 3.3), (0.0, 3.0))

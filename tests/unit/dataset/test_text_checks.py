@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from studio.dataset.example import Example
-from studio.dataset.text_checks import capitals, mixed_punctuation, odd_rates, other_scripts
+from studio.dataset.text_checks import capitals, mixed_punctuation, odd_rates, other_scripts, tags
 
 
 def example(line: int, text: str, language: str | None = "en", task: str | None = None) -> Example:
@@ -35,6 +35,14 @@ def test_texts_in_capitals_are_told_once_where_most_are_and_words_that_are_writt
     assert list(capitals(rows[:3])) == []
     assert list(capitals([example(1, "USA"), example(2, "打开 TV"), example(3, "12 34")])) == []
     assert list(capitals([])) == []
+
+
+def test_tags_that_nobody_says_are_told_once() -> None:
+    texts = ("well", "AND SO <COMMA> HE WENT", "<eng><asr><0.00> good<2.00>", "yes [laughter] yes")
+    (told,) = tags([example(line, text) for line, text in enumerate(texts, start=1)])
+    assert (told.line, told.kind) == (2, "tags")
+    assert "<COMMA> in it, and 3 of 4 have" in str(told.reason)
+    assert list(tags([example(1, "a < b and c > d [1]")])) == []
 
 
 @pytest.mark.parametrize(
