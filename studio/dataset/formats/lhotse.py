@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from studio.dataset.columns import ALIASES
 from studio.dataset.formats.kaldi import not_a_file
 from studio.errors import ManifestError
 
@@ -10,13 +11,13 @@ _MONO = "MonoCut"
 
 
 def is_cut(row: Mapping[str, Any]) -> bool:
-    """Whether a row of JSON is one, or a part of one."""
-    parts: tuple[set[str], ...] = (
-        {"supervisions", "recording"},
-        {"sources", "sampling_rate"},
-        {"recording_id"},
+    """Whether a row of JSON is one, or the recording or supervision of one."""
+    is_part = "sources" in row or "recording_id" in row
+    return (
+        str(row.get("type")).endswith("Cut")
+        or {"supervisions", "recording"} <= row.keys()
+        or (is_part and row.keys().isdisjoint(ALIASES["audio"]))
     )
-    return str(row.get("type")).endswith("Cut") or any(part <= row.keys() for part in parts)
 
 
 def clips_of(cut: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -114,3 +114,10 @@ def test_recordings_and_supervisions_alone_are_refused_with_what_makes_cuts(
     (folder / "part.jsonl").write_text(json.dumps(part), encoding="utf-8")
     with pytest.raises(ManifestError, match="supervisions, lhotse cut simple makes cuts"):
         read_manifest(folder / "part.jsonl")
+
+
+def test_a_list_that_says_of_which_recording_a_clip_is_has_no_cuts(folder: Path) -> None:
+    row = {"audio": "a.wav", "text": "x", "recording_id": "a", "sources": ["radio"]}
+    (folder / "list.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    (example,) = read_manifest(folder / "list.jsonl").examples
+    assert example.text == "x"
