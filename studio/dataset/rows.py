@@ -50,7 +50,7 @@ def example_of(row: Row, places: Places, wanted: Wanted) -> Example | RowProblem
         segments = _segments_of(columns.get(row.values, "segments"), duration)
         needs_text = wanted.needs_text and not _is_silent(row.values, columns)
         said = columns.get(row.values, "text")
-        if isinstance(said, list) and not wanted.needs_text:  # several, of which none is asked for
+        if isinstance(said, list) and (segments or not wanted.needs_text):  # of words, or several texts
             said = None
         text = _text_of(said, segments, needs_text=needs_text)
         return Example(

@@ -138,6 +138,12 @@ def test_sentences_are_joined_as_their_script_is_written(
     assert read_manifest(write("list", lines(row))).examples[0].text == text
 
 
+def test_words_with_their_times_beside_sentences_are_no_text(write: Write) -> None:
+    sentences = [{"start": 0, "end": 1, "text": "good morning"}]
+    row = {"audio": "a.wav", "sentences": sentences, "words": [{"word": "good", "start": 0, "end": 0.4}]}
+    assert read_manifest(write("list", lines(row))).examples[0].text == "good morning"
+
+
 def test_offset_and_duration_cut_a_clip_out(write: Write) -> None:
     row = {"audio_filepath": "a.wav", "offset": 1.0, "duration": 1.5, "text": "x"}
     example = read_manifest(write("list", lines(row))).examples[0]
