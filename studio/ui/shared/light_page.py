@@ -47,6 +47,7 @@ _OF_EVENTS_UNLESS_USED = (
 _MARKED = re.compile(r'__i18n__\{\\"__type__\\": \\"translation_metadata\\", \\"key\\": \\"(\w+)\\"\}')
 """A text that the browser is to put in, as it stands in a string of JSON."""
 _REMARK = re.compile(r"(^|\s+)// .*")
+_GOES_ON = re.compile(r"(?<=[;{(,])\n")
 """To the end of a line of a script; no text of the studio's scripts has two slashes between blanks."""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _MEANS_NOTHING = re.compile(r'("[^"]*")|\s*([{};,])\s*|(:)\s+')
@@ -57,8 +58,13 @@ _SPELT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\
 
 def script(path: Path) -> str:
     """A script of the studio without indentation and comments."""
-    lines = (_REMARK.sub("", line).strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return "\n".join(filter(None, lines))
+    return bare(path.read_text(encoding="utf-8"))
+
+
+def bare(code: str) -> str:
+    """A script without indentation, comments, and the ends of lines at which it goes on."""
+    lines = "\n".join(filter(None, (_REMARK.sub("", line).strip() for line in code.splitlines())))
+    return _GOES_ON.sub("", lines)
 
 
 def style_sheet(path: Path) -> str:

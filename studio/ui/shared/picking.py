@@ -4,6 +4,8 @@ from typing import Any
 
 import gradio as gr
 
+from studio.ui.shared.light_page import bare
+
 _ON_LOAD = """
 element.addEventListener('click', (event) => {
   const button = event.target.closest('[data-pick]');
@@ -19,7 +21,7 @@ def picking_table(**options: Any) -> gr.HTML:
 
     In the browser, `window.picked` is what was clicked last.
     """
-    return gr.HTML(js_on_load=_ON_LOAD, **options)
+    return gr.HTML(js_on_load=bare(_ON_LOAD), **options)
 
 
 def picked_id(event: gr.EventData) -> str:

@@ -20,6 +20,7 @@ from studio.training.events import RunPhase
 from studio.translation import N_, tr
 from studio.ui.shared.charts import error_chart, loss_chart
 from studio.ui.shared.i18n import _
+from studio.ui.shared.light_page import bare
 from studio.ui.shared.picking import picking_table
 from studio.ui.shared.run_memory import memory_comparison
 from studio.ui.train.run_views import (
@@ -154,7 +155,7 @@ def build_run_panel() -> RunPanel:
     """Lays the components out."""
     made: dict[str, Any] = {"selected": gr.State(""), "seen": gr.JSON({}, visible="hidden")}
     made["answers"] = gr.State(Answers())
-    made["notice"] = gr.HTML(js_on_load=_ON_LOAD, elem_id="run-notice")
+    made["notice"] = gr.HTML(js_on_load=bare(_ON_LOAD), elem_id="run-notice")
     made["status"] = gr.HTML(elem_id="run-status")
     made |= _buttons()
     made["refused"] = gr.HTML(elem_id="run-refused")

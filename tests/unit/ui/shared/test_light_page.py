@@ -81,7 +81,7 @@ def test_scripts_come_without_what_is_for_their_readers(tmp_path: Path) -> None:
     path.write_text(
         "// Says why.\n(() => {\n  const at = 'http://x';  // here\n\n  // more\n})();\n", "utf-8"
     )
-    assert script(path) == "(() => {\nconst at = 'http://x';\n})();"
+    assert script(path) == "(() => {const at = 'http://x';})();"
 
 
 def test_the_style_sheet_keeps_its_rules_and_loses_its_comments() -> None:
