@@ -13,12 +13,13 @@ from studio.options.training import TrainingConfig
 from studio.services import Services
 from studio.settings import Settings
 from studio.ui.api.endpoints import Endpoints
+from studio.ui.train.run_panel import Answers
 from studio.ui.train.runs import _starter
 
 GONE = "/nowhere/list.jsonl"
 PAGE = {**config_to_dict(TrainingConfig()), "train_data": GONE}
 WAYS: dict[str, Callable[[Services], object]] = {
-    "page": lambda services: _starter(services, {})({}, gradio.Request(), **PAGE),
+    "page": lambda services: _starter(services, {})({}, Answers(), gradio.Request(), **PAGE),
     "program": lambda services: Endpoints(services).start_run({"train_data": GONE}),
     "command": lambda services: train.run(["--train_data", GONE, "--no_wait"], services.settings),
 }
