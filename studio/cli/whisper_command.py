@@ -68,10 +68,10 @@ def add_whisper_options(made: Parser) -> None:
 
 def _increment(text: str) -> float:
     """How far temperatures are apart; infinite for None."""
-    value = math.inf if text.lower() == "none" else float(text)
-    if not value >= 0.01:
+    apart = math.inf if text.lower() == "none" else float(text)
+    if not apart >= 0.01:
         raise argparse.ArgumentTypeError(f"a number from 0.01 on, or None, is needed, got {text!r}")
-    return value
+    return apart
 
 
 def in_own_words(given: argparse.Namespace) -> argparse.Namespace:

@@ -53,12 +53,13 @@ def example_of(row: Row, places: Places, wanted: Wanted) -> Example | RowProblem
         if isinstance(said, list) and (segments or not wanted.needs_text):  # of words, or several texts
             said = None
         text = _text_of(said, segments, needs_text=needs_text)
+        language = _language_of(columns.get(row.values, "language"))
+        written = _language_of(columns.get(row.values, "text_language"))
         return Example(
             audio_path=path,
             text="" if text == NO_SPEECH else text,
-            language=(language := _language_of(columns.get(row.values, "language"))),
-            task=_task_of(columns.get(row.values, "task"))
-            or _translated(language, _language_of(columns.get(row.values, "text_language"))),
+            language=language,
+            task=_task_of(columns.get(row.values, "task")) or _translated(language, written),
             start_seconds=start,
             end_seconds=end,
             duration_seconds=duration,

@@ -47,17 +47,21 @@ def rows(path: Path) -> Iterator[Row]:
             any(seconds) and all(map(str.isdecimal, seconds)) and not any(map(str.isdecimal, thirds))
         )
         few_say_many = are_numbers or 2 * len(seconds) <= len(thirds)
-        three = ("audio", "speaker", "text") if few_say_many else ("audio", "text", "normalized_text")
+        names = {
+            2: ("audio", "text"),
+            3: ("audio", "speaker", "text") if few_say_many else ("audio", "text", "normalized_text"),
+            4: ("audio", "speaker", "language", "text"),
+        }
         lines.seek(0)
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                yield _row(number, [field.strip() for field in line.split(_SEPARATOR)], three)
+                fields = [field.strip() for field in line.split(_SEPARATOR)]
+                yield _row(number, fields, names.get(len(fields), ()))
 
 
-def _row(number: int, fields: list[str], three: tuple[str, ...]) -> Row:
-    names = three if len(fields) < 4 else ("audio", "speaker", "language", "text")
-    values = dict(zip(names if len(fields) != 2 else ("audio", "text"), fields, strict=False))
-    if len(fields) not in (2, 3, 4) or not _LANGUAGE.fullmatch(values.get("language", "en")):
+def _row(number: int, fields: list[str], names: tuple[str, ...]) -> Row:
+    values = dict(zip(names, fields, strict=False))
+    if not values or not _LANGUAGE.fullmatch(values.get("language", "en")):
         problem = ManifestError(
             "The line has {count} fields between |, where ID|text or ID|text|normalized text is needed.",
             count=len(fields),

@@ -29,7 +29,7 @@ _THCHS = re.compile(r"([A-D]\d+)_\d+")
 """A sound of THCHS-30, and who speaks."""
 _VCTK = re.compile(r"(([ps]\d+)_\d+)_mic\d$")
 """VCTK recorded each sentence with two microphones: what it is called without them, and who speaks."""
-_TIMIT = re.compile(r"0 \d{4,} (.+)")
+_TIMIT, _TIMIT_RATE = re.compile(r"0 (\d{4,}) (.+)"), 16_000
 """TIMIT has the number of samples before what is said, and a folder for each who speaks."""
 _Key = TypeVar("_Key")
 _MOST_CHARACTERS = 2**20
@@ -105,8 +105,9 @@ def _clips(
     else:
         with text.open(encoding=encoding_of(text)) as file:
             said = file.read(_MOST_CHARACTERS)
-        if found := _TIMIT.fullmatch(said.strip()):
-            yield {"text": found[1], "speaker": sound.parent.name}
+        found = _TIMIT.fullmatch(said.strip())
+        if found and abs(int(found[1]) / _TIMIT_RATE - _seconds_of(sound)) < 1:
+            yield {"text": found[2], "speaker": sound.parent.name}
         elif timed_texts.are_timed(said):
             yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
         else:

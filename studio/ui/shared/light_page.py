@@ -47,8 +47,8 @@ _OF_EVENTS_UNLESS_USED = (
 _MARKED = re.compile(r'__i18n__\{\\"__type__\\": \\"translation_metadata\\", \\"key\\": \\"(\w+)\\"\}')
 """A text that the browser is to put in, as it stands in a string of JSON."""
 _REMARK = re.compile(r"(^|\s+)// .*")
-_GOES_ON = re.compile(r"(?<=[;{(,])\n")
 """To the end of a line of a script; no text of the studio's scripts has two slashes between blanks."""
+_GOES_ON = re.compile(r"(?<=[;{(,])\n")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _MEANS_NOTHING = re.compile(r'("[^"]*")|\s*([{};,])\s*|(:)\s+')
 """In a style sheet: space around what separates, but not in a text; nor before a colon, where it selects."""

@@ -164,7 +164,7 @@ def test_times_are_no_words(sound: Sound, tmp_path: Path, ending: str, text: str
 
 
 def test_the_samples_before_a_text_of_timit_are_no_words(sound: Sound, tmp_path: Path) -> None:
-    text = sound("DR1/FCJF0/SA1.WAV").with_suffix(".TXT")
+    text = sound("DR1/FCJF0/SA1.WAV", 46_797 / 16_000).with_suffix(".TXT")
     text.write_text("0 46797 She had your dark suit.\n", encoding="utf-8")
     (example,) = read_manifest(tmp_path).examples
     assert (example.text, example.speaker) == ("She had your dark suit.", "FCJF0")
@@ -186,6 +186,7 @@ def test_captions_may_lie_in_a_folder_of_their_own(sound: Sound, tmp_path: Path)
     "text",
     [
         pytest.param("0 46797 she\n46797 50000 had\n", id="what aligners write"),
+        pytest.param("0 1234 good morning\n", id="numbers that are no length of the sound"),
         pytest.param("[00:00.000 --> 00:03.000] one\n", id="what Whisper prints"),
         pytest.param("1.0\t2.0\tone\ntwo\n", id="a line without times"),
         pytest.param("1.0\t1e999\tone\n", id="no number"),
