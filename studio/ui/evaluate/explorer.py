@@ -1,6 +1,7 @@
 """Where the errors are: figures and words that lead to clips; the clips, by pages, with their sound."""
 
 import html
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +13,7 @@ from gradio.components.plot import PlotData
 from studio.errors import DataError
 from studio.evaluation.corrections import KeptCorrections, checked_reference, clip_of
 from studio.evaluation.explorer import Explorer, Group, Query
+from studio.evaluation.result import Evaluation
 from studio.reports.evaluation_report import sound_address
 from studio.reports.evaluation_views import (
     GROUPING_LABELS,
@@ -61,6 +63,8 @@ class Seen:
     """Clips whose reference the visitor has corrected, and what is said in them."""
     query: Query | None = None
     """What the list answers."""
+    evaluation: "weakref.ref[Evaluation] | None" = None
+    """To which the places of clips belong."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ def _wire(view: ExplorerView, keep: Keep) -> None:
         """Another question: its first page."""
         if explorer is None:
             return [gr.skip()] * len(view.listed())
-        query = _query(explorer, form, seen)
+        query = _query(explorer, form, seen := seen_of(explorer, seen))
         if query == seen.query:  # a form that was filled asks too, and so late that a clip may be played
             return [gr.skip()] * len(view.listed())
         return _list(explorer, query, replace(seen, page=0, playing=None), request_locale(request))
@@ -168,6 +172,7 @@ def _wire(view: ExplorerView, keep: Keep) -> None:
     ) -> list[Any]:
         """Something was clicked."""
         explorer, asked = remembered(explorer), event._data["ask"]
+        seen = seen_of(explorer, seen)
         before = seen.corrected
         seen, group = _asked(explorer, asked, seen)
         if seen.corrected is not before and (kept := keep(explorer, request)):
@@ -242,6 +247,13 @@ def remembered(explorer: Explorer | None) -> Explorer:
     if explorer is None:
         raise DataError("The studio does not hold this evaluation any more: evaluate again.")
     return explorer
+
+
+def seen_of(explorer: Explorer, seen: Seen) -> Seen:
+    """What a visitor looks at in an evaluation: nothing yet, where `seen` is of another. An answer about the
+    one before may come after a new one is shown.
+    """
+    return seen if seen.evaluation and seen.evaluation() is explorer.evaluation else Seen()
 
 
 def _query(explorer: Explorer, form: Mapping[str, Any], seen: Seen) -> Query:
@@ -321,7 +333,7 @@ def _list(explorer: Explorer, query: Query, seen: Seen, locale: str) -> list[Any
         _listed(explorer, query, seen, locale),
         gr.HTML(told, visible=bool(count)),
         gr.Button(visible=bool(count)),
-        replace(seen, query=query),
+        replace(seen, query=query, evaluation=weakref.ref(explorer.evaluation)),
     ]
 
 

@@ -48,7 +48,7 @@ from studio.settings import Settings
 from studio.transcription.engine import EngineChoice
 from studio.transcription.model_cache import ModelCache
 from studio.translation import N_, said, tr
-from studio.ui.evaluate.explorer import ExplorerView, Seen, build_explorer, remembered, shown
+from studio.ui.evaluate.explorer import ExplorerView, Seen, build_explorer, remembered, seen_of, shown
 from studio.ui.shared.errors import told_in
 from studio.ui.shared.following import LATEST, QUIET, Held, compared_models, wire_work
 from studio.ui.shared.forms import choices_of, clips_at_most, languages_at_first, test_data_field
@@ -110,7 +110,7 @@ class EvaluateTab:
 
         def show(explorer: Explorer, locale: str, seen: Seen) -> list[Any]:
             """The evaluation that the session holds."""
-            named = explorer.named(model_names(self._registry, locale))
+            named, seen = explorer.named(model_names(self._registry, locale)), seen_of(explorer, seen)
             found = _found(explorer.evaluation, named, locale, dict(seen.corrected))
             return _whole(found, False, locale, seen)
 
@@ -396,7 +396,9 @@ def _wire_saving(
         """Writes the list, or on a Space hands it down, and shows the figures against it."""
         own, locale = settings_for(settings, request), request_locale(request)
         explorer = remembered(explorer)
-        corrections = {clip_of(explorer.clips[place]): text for place, text in seen.corrected.items()}
+        corrections = {
+            clip_of(explorer.clips[place]): text for place, text in seen_of(explorer, seen).corrected.items()
+        }
         if not corrections:
             raise DataError("No reference is corrected: correct one in its row, then save the list.")
         if own.on_spaces:

@@ -19,6 +19,7 @@ from studio.ui.evaluate.explorer import (
     _listed,
     _only,
     _query,
+    seen_of,
     shown,
 )
 from tests.unit.evaluation.test_explorer import evaluation
@@ -83,7 +84,16 @@ def test_who_comes_back_finds_what_they_asked_last() -> None:
     values = shown(EXPLORER, "en", Seen(query=asked, playing=3))
     fields = [values[at].value for at in (1, 2, 3, 4, 5, 7)]
     assert fields == ["a", "b", "duration", "errors", "2 to 5 s", "clip"]
-    assert values[-2] == Seen(query=asked), "nothing is played that nobody asked for"
+    assert isinstance(seen := values[-2], Seen) and (seen.query, seen.playing) == (asked, None), "none asked"
+    assert seen_of(EXPLORER.named(str.upper), seen) is seen
+
+
+def test_what_was_seen_and_corrected_in_one_evaluation_is_not_in_the_next() -> None:
+    """An answer about the one before may come after the next is shown: places of clips are not the same."""
+    corrected = shown(EXPLORER, "en", Seen(corrected={0: "clip nought"}, cell=(0, 0)))[-2]
+    after = Explorer(evaluation(SAID, SAID, SAID))
+    assert seen_of(EXPLORER, corrected).corrected == {0: "clip nought"}
+    assert seen_of(after, corrected) == seen_of(after, Seen(corrected={0: "x"})) == Seen()
 
 
 def test_a_dot_is_as_large_as_its_clips_are_many_and_asks_for_them() -> None:
