@@ -36,7 +36,7 @@ def test_files_are_formatted() -> None:
 
 
 def test_types_hold_in_strict_mode() -> None:
-    """What mypy knows of the libraries outlives this clone: to read them takes most of a minute."""
+    """What mypy knows of the libraries outlives this clone: to read them takes half a minute."""
     known = Path.home() / ".cache" / "whisper-studio" / "mypy"
     known.mkdir(parents=True, exist_ok=True)
     with FileLock(known / "lock"):
