@@ -12,7 +12,7 @@ from studio.dataset.columns import Wanted
 from studio.dataset.copies import Copies, copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
-from studio.dataset.formats import kaldi, parquet, saved, text_files, webdataset
+from studio.dataset.formats import gigaspeech, kaldi, parquet, saved, text_files, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
 from studio.dataset.places import Places
 from studio.dataset.rows import NO_TEXT, example_of
@@ -174,7 +174,9 @@ def _one_of(manifests: list[Manifest], source: str) -> Manifest:
 
 def _read_file(path: Path, reading: _Reading, format_name: str = "") -> Manifest:
     """A list; `format_name` is what a plain one is called."""
-    return replace(_read_listed(read_list(path, reading.wanted), reading, format_name), listed_in=path)
+    return replace(
+        _read_listed(read_list(path, reading.wanted, reading.split), reading, format_name), listed_in=path
+    )
 
 
 def _read_listed(
@@ -273,8 +275,8 @@ def _manifest_in(folder: Path, split: str, is_named: bool) -> Path | None:
     for name in named:
         if (folder / name).is_file() and not text_files.is_text(folder / name):
             return folder / name
-    if is_named:
-        return None
+    if is_named:  # it may be a part of a list that tells of all
+        return next((folder / name for name in gigaspeech.LISTS if (folder / name).is_file()), None)
     files = (path for path in folder.glob("[!.]*") if path.is_file() and not text_files.is_text(path))
     lists = sorted(path for path in files if path.name.lower().endswith(endings))
     if len(lists) > 1:

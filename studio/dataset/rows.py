@@ -9,6 +9,7 @@ from studio.dataset.audio import file_seconds
 from studio.dataset.columns import Columns, Wanted, columns_of
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, RowProblem, TextSegment
+from studio.dataset.marks import NO_SPEECH, Marked, plain, told_by
 from studio.dataset.places import Places
 from studio.dataset.tables import number_of
 from studio.dataset.written import in_one, is_tight, unspaced
@@ -16,8 +17,6 @@ from studio.errors import DataError, ManifestError
 from studio.messages import Message
 from studio.options.choices import TASKS
 
-NO_SPEECH = "<|nospeech|>"
-"""The text of a clip in which nobody speaks."""
 NO_TEXT = Message("The row has no text.")
 _LONGEST_PATH = 4096
 """What is longer is sound in letters, and must not stand in a sentence."""
@@ -47,19 +46,22 @@ def example_of(row: Row, places: Places, wanted: Wanted) -> Example | RowProblem
         path, size_bytes = places.find(audio)
         duration = number_of(columns.get(row.values, "duration"), "duration")
         start, end, duration = _clip_times(path, size_bytes, start, end, duration)
-        segments = _segments_of(columns.get(row.values, "segments"), duration)
-        needs_text = wanted.needs_text and not _is_silent(row.values, columns)
         said = columns.get(row.values, "text")
+        told = told_by(said) if isinstance(said, str) and "<" in said else Marked(said)
+        said = told.text
+        sentences = columns.get(row.values, "segments")
+        segments = _segments_of(told.sentences if sentences is None else sentences, duration)
+        needs_text = wanted.needs_text and not _is_silent(row.values, columns)
         if isinstance(said, list) and (segments or not wanted.needs_text):  # of words, or several texts
             said = None
         text = _text_of(said, segments, needs_text=needs_text)
-        language = _language_of(columns.get(row.values, "language"))
-        written = _language_of(columns.get(row.values, "text_language"))
+        language = _language_of(columns.get(row.values, "language")) or told.language
+        written = _language_of(columns.get(row.values, "text_language")) or told.written
         return Example(
             audio_path=path,
             text="" if text == NO_SPEECH else text,
             language=language,
-            task=_task_of(columns.get(row.values, "task")) or _translated(language, written),
+            task=_task_of(columns.get(row.values, "task")) or told.task or _translated(language, written),
             start_seconds=start,
             end_seconds=end,
             duration_seconds=duration,
@@ -160,7 +162,7 @@ def _segment(number: int, part: Any, duration: float) -> TextSegment:
             end="?" if end is None else f"{end:g}",
             duration=duration,
         )
-    return TextSegment(start, end, _whole(unspaced(part["text"].strip())))
+    return TextSegment(start, end, _whole(unspaced(plain(part["text"].strip()))))
 
 
 def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool) -> str:
@@ -177,7 +179,7 @@ def _text_of(value: Any, segments: tuple[TextSegment, ...], *, needs_text: bool)
         raise ManifestError(NO_TEXT.template)
     if any("\0" in each for each in (value, *(segment.text for segment in segments))):
         raise ManifestError("The row has a NUL, which is in no text: save it again in UTF-8.")
-    return _whole(unspaced(value.strip()))
+    return _whole(unspaced(plain(value.strip())))
 
 
 def _whole(text: str) -> str:

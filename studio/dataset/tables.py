@@ -25,9 +25,14 @@ _BLOCK_BYTES = 2**20
 _BETWEEN = {"[]": re.compile(r"[\s,]*"), "{}": re.compile(r"[\s,:]*")}
 """What stands between two values of an array, and keys and values of an object."""
 _SOUND_ENDINGS = "|".join(map(re.escape, sorted(SOUND_FILES)))
-_UNBROKEN = re.compile(rf'[\ufeff\s]*(\[|\{{\s*"[^"]*(?i:{_SOUND_ENDINGS})"\s*:)')
-"""How JSON begins that is read a value at a time, however long its lines are: an array, or an object whose
-first key is a sound file."""
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_SAID_FIRST = rf'(?:{_STRING}\s*:\s*(?:{_STRING}|[^\s"{{}}\[\],]+)\s*,\s*)*'
+_UNBROKEN = re.compile(
+    rf'[\ufeff\s]*(\[|\{{\s*"[^"]*(?i:{_SOUND_ENDINGS})"\s*:|\{{\s*{_SAID_FIRST}"audios"\s*:\s*\[\s*\{{)'
+)
+"""How JSON begins that is read a value at a time, however long its lines are: an array, an object whose
+first key is a sound file, or GigaSpeech's, with an array of recordings."""
+_ITS_LANGUAGE = re.compile(r'"language"\s*:\s*"([A-Za-z-]+)"')
 _BEGINNING_CHARACTERS = 2**14
 """More than the longest path has."""
 _NO_JSON = (ValueError, RecursionError)
@@ -56,8 +61,8 @@ def rows_of(path: Path, blank_lines: int, first_line: str, wanted: Wanted) -> tu
     """
     if first_line[0] == "[":
         return "json", array_rows(path)
-    if _UNBROKEN.match(first_line):
-        return "json", _object_rows(path)
+    if begin := _UNBROKEN.match(first_line):
+        return "json", _rows_within(path, first_line) if begin[1].endswith("{") else _object_rows(path)
     if first_line[0] == "{":
         return _json_line_rows(path, first_line)
     if not wanted.needs_text and is_sound_list(first_line):
@@ -167,6 +172,14 @@ def array_rows(path: Path) -> Iterator[Row]:
         yield row_of(number, value)
 
 
+def _rows_within(path: Path, begin: str) -> Iterator[Row]:
+    """The values of the array in an object that begins so, with the language that it tells before."""
+    language = _ITS_LANGUAGE.search(begin)
+    for row in array_rows(path):
+        spoken = {"language": language[1].lower()} if language else {}
+        yield row._replace(values={**spoken, **row.values})
+
+
 def _object_rows(path: Path) -> Iterator[Row]:
     """The sounds that a JSON object has for keys, one at a time: with its text each, or all that is known."""
     values = _values(path, "{}")
@@ -175,7 +188,8 @@ def _object_rows(path: Path) -> Iterator[Row]:
 
 
 def _values(path: Path, ends: str) -> Iterator[Any]:
-    """What stands between the `ends` of a JSON array or object.
+    """What stands between the `ends` of a JSON array or object; what is behind an array within an object is
+    not looked at.
 
     Raises:
         ManifestError: where the text stops being JSON.
@@ -183,7 +197,10 @@ def _values(path: Path, ends: str) -> Iterator[Any]:
     decoder, between = json.JSONDecoder(), _BETWEEN[ends]
     with open_text(path) as file:
         text, place, line = file.read(_BLOCK_BYTES), 0, 1
-        place = text.index(ends[0]) + 1
+        begin = _UNBROKEN.match(text)
+        is_all = begin is None or begin[1][0] == ends[0]
+        place = begin.start(1) + begin[1].rindex("[") if begin and not is_all else text.index(ends[0])
+        place += 1
         while True:
             place = between.match(text, place).end()  # type: ignore[union-attr]
             more = file.read(_BLOCK_BYTES) if len(text) - place < _BLOCK_BYTES else ""
@@ -192,7 +209,7 @@ def _values(path: Path, ends: str) -> Iterator[Any]:
                 text, place = text[place:] + more, 0
                 place = between.match(text, place).end()  # type: ignore[union-attr]
             if text[place : place + 1] == ends[1]:
-                if text[place + 1 :].strip() or file.read(1).strip():
+                if is_all and (text[place + 1 :].strip() or file.read(1).strip()):
                     raise ManifestError(
                         "{path} is not valid JSON (line {line}: extra data after its end).",
                         path=path,

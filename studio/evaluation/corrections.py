@@ -15,7 +15,7 @@ from studio.dataset.columns import ALIASES, Wanted, columns_of
 from studio.dataset.delimited import Row, from_spreadsheet
 from studio.dataset.example import Example, Manifest
 from studio.dataset.formats.known import read_list
-from studio.dataset.rows import NO_SPEECH
+from studio.dataset.marks import NO_SPEECH
 from studio.dataset.tables import check_text, rows_of
 from studio.errors import DataError
 from studio.evaluation.result import Evaluation, UtteranceRow

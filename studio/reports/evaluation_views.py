@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from studio.dataset.example import RowProblem
-from studio.dataset.rows import NO_SPEECH
+from studio.dataset.marks import NO_SPEECH
 from studio.evaluation.corrections import LONGEST
 from studio.evaluation.explorer import Explorer, Group
 from studio.evaluation.metrics import AlignedPiece, align, in_order

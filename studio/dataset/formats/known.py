@@ -1,11 +1,11 @@
 """Tells by its name and by what is in it which format a list is in."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from studio.dataset.columns import Wanted
 from studio.dataset.delimited import Row, tab_rows
@@ -13,6 +13,7 @@ from studio.dataset.formats import (
     common_voice,
     conversations,
     fleurs,
+    gigaspeech,
     kaldi,
     label_studio,
     lhotse,
@@ -25,7 +26,9 @@ from studio.dataset.formats import (
 from studio.dataset.tables import check_text, parsed_lines, rows_of
 from studio.errors import ManifestError
 
-_IN_JSON = {
+_IsOne = Callable[[Mapping[str, Any]], bool]
+_ClipsOf = Callable[[Mapping[str, Any]], Iterator[dict[str, Any]]]
+_IN_JSON: Mapping[str, tuple[_IsOne, _ClipsOf]] = {
     "lhotse": (lhotse.is_cut, lhotse.clips_of),
     "label_studio": (label_studio.is_task, label_studio.clips_of),
     "conversations": (conversations.is_one, conversations.clips_of),
@@ -48,8 +51,8 @@ class Listed(NamedTuple):
     """Whether the names in its rows stand in the list, too."""
 
 
-def read_list(path: Path, wanted: Wanted) -> Listed:
-    """The format of a list, and its rows as they are asked for.
+def read_list(path: Path, wanted: Wanted, split: str = "train") -> Listed:
+    """The format of a list, and its rows as they are asked for; of one that has several splits, those of one.
 
     Raises:
         ManifestError: if it cannot be read, or is in none of the formats.
@@ -90,9 +93,11 @@ def read_list(path: Path, wanted: Wanted) -> Listed:
     if found in ("json", "jsonl"):
         begin = list(_to_first_good(rows))
         rows = chain(begin, rows)
-        for name, (is_one, _clips_of) in _IN_JSON.items():
+        of_split: _ClipsOf = partial(gigaspeech.clips_of, split=split)
+        kinds = {**_IN_JSON, "gigaspeech": (gigaspeech.is_one, of_split)}
+        for name, (is_one, clips_of) in kinds.items():
             if begin and is_one(begin[-1].values):
-                return Listed(name, _clips_in(rows, name), (beside,), has_columns=False)
+                return Listed(name, _clips_in(rows, is_one, clips_of), (beside,), has_columns=False)
     return Listed(found, rows, (beside,), is_plain=True)
 
 
@@ -103,9 +108,8 @@ def _to_first_good(rows: Iterator[Row]) -> Iterator[Row]:
             return
 
 
-def _clips_in(rows: Iterable[Row], format_name: str) -> Iterator[Row]:
+def _clips_in(rows: Iterable[Row], is_one: _IsOne, clips_of: _ClipsOf) -> Iterator[Row]:
     """The clips that rows of one of the formats tell of; rows of another kind stay as they are."""
-    is_one, clips_of = _IN_JSON[format_name]
     for row in rows:
         if row.error or not is_one(row.values):
             yield row

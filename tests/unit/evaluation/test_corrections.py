@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from studio.dataset.example import Example, Manifest, TextSegment
-from studio.dataset.rows import NO_SPEECH
+from studio.dataset.marks import NO_SPEECH
 from studio.errors import ConfigError, DataError, StudioError
 from studio.evaluation.compare import with_references
 from studio.evaluation.corrections import (
