@@ -23,7 +23,7 @@ from studio.units import duration_message
 SAMPLING_RATE = 16_000
 """Samples a second that Whisper takes."""
 VIDEO_FILES = (".mp4", ".mkv", ".mov", ".webm")
-SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".aac", *VIDEO_FILES)
+SOUND_FILES = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus", ".aac", ".sph", ".wv1", *VIDEO_FILES)
 """Endings of the files that are taken from a folder; of a video, its sound."""
 OnFault = Callable[[Message], None]
 """Told what is missing of a file that was read to its end."""

@@ -78,6 +78,10 @@ class Columns:
             for field, aliases in ALIASES.items()
         }
         known = {name for found in self._found.values() for name in found}
+        if "prompt_id" in spelled:  # a question of Common Voice that was read, and not heard
+            self._found["previous"] = [
+                name for name in self._found["previous"] if name != spelled.get("prompt")
+            ]
         for field, given in wanted.named.items():
             if given.strip().lower() not in spelled:
                 raise ManifestError(

@@ -5,6 +5,7 @@ on the path.
 """
 
 import math
+import shlex
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -228,6 +229,13 @@ def _open_container(path: Path) -> Iterator[Any]:
     not_audio = AudioError(
         "{path} is not a sound file that can be read: give WAV, MP3, M4A, FLAC, OGG, Opus or WebM.", path=path
     )
+    if _begins_with(path, b"NIST_1A"):  # what is not packed, libsndfile reads
+        new = path.with_stem(f"{path.stem}-unpacked") if path.suffix == ".wav" else path.with_suffix(".wav")
+        raise AudioError(
+            "{path} is packed with shorten, which is not read: unpack it with {command}.",
+            path=path,
+            command=shlex.join(["sph2pipe", "-f", "wav", str(path), str(new)]),
+        )
     # A WAV comes here if its length is not known, or wrong: it goes to the end of the file.
     options = {"protocol_whitelist": "file", "format_whitelist": _DEMUXERS, "ignore_length": "1"}
     try:
@@ -242,6 +250,11 @@ def _open_container(path: Path) -> Iterator[Any]:
         if codec.name.startswith("pcm_") and codec.channels < 1:  # its length would be counted all the same
             raise not_audio
         yield container
+
+
+def _begins_with(path: Path, begin: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(begin)) == begin
 
 
 class _ContainerSound:

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from studio.dataset.columns import Wanted
+from studio.dataset.columns import ALIASES, Wanted, columns_of
 from studio.dataset.delimited import Row, tab_rows
 from studio.dataset.formats import (
     common_voice,
@@ -23,6 +23,8 @@ from studio.dataset.formats import (
     timed_texts,
     voxpopuli,
 )
+from studio.dataset.places import Places
+from studio.dataset.rows import audio_of
 from studio.dataset.tables import check_text, parsed_lines, rows_of
 from studio.errors import ManifestError
 
@@ -61,7 +63,8 @@ def read_list(path: Path, wanted: Wanted, split: str = "train") -> Listed:
     if path.name == kaldi.RECORDINGS:
         check_text(path)
         return Listed("kaldi", kaldi.rows(path.parent, wanted), (beside,), has_columns=False)
-    if path.suffix.lower() in timed_texts.ENDINGS and text_files.is_text(path):
+    names_none = set(ALIASES["audio"]).isdisjoint(timed_texts.told_by(path) or ())
+    if names_none and path.suffix.lower() in timed_texts.ENDINGS and text_files.is_text(path):
         raise _belongs_to_its_folder(path)
     blank_lines, first_line = check_text(path)
     if ljspeech.is_one(path, first_line):
@@ -71,7 +74,8 @@ def read_list(path: Path, wanted: Wanted, split: str = "train") -> Listed:
         return Listed("fleurs", fleurs.rows(path), fleurs.places(path), has_columns=False)
     if not wanted.audio_column and (name := voxpopuli.name_column(first_line)):
         _found, rows = rows_of(path, blank_lines, first_line, replace(wanted, audio_column=name))
-        return Listed("voxpopuli", map(partial(voxpopuli.with_sound, beside, name), rows), (beside,))
+        with_sound = partial(voxpopuli.with_sound, beside, name, voxpopuli.ending_in(beside))
+        return Listed("voxpopuli", map(with_sound, rows), (beside,))
     if common_voice.is_header(first_line):
         rows = tab_rows(path, first_line, blank_lines, wanted, marks_are_text=True)
         clips = beside / common_voice.SOUND_FOLDER
@@ -93,6 +97,8 @@ def read_list(path: Path, wanted: Wanted, split: str = "train") -> Listed:
     if found in ("json", "jsonl"):
         begin = list(_to_first_good(rows))
         rows = chain(begin, rows)
+        if begin and "shard_id" in begin[-1].values and any(beside.glob("*.tar")):
+            _require_unpacked(path, begin[-1], wanted)
         of_split: _ClipsOf = partial(gigaspeech.clips_of, split=split)
         kinds = {**_IN_JSON, "gigaspeech": (gigaspeech.is_one, of_split)}
         for name, (is_one, clips_of) in kinds.items():
@@ -118,6 +124,18 @@ def _clips_in(rows: Iterable[Row], is_one: _IsOne, clips_of: _ClipsOf) -> Iterat
             yield from (Row(row.line, values) for values in clips_of(row.values))
         except ManifestError as error:
             yield Row(row.line, {}, error)
+
+
+def _require_unpacked(path: Path, row: Row, wanted: Wanted) -> None:
+    """Of NeMo's lists of sounds in tar archives, whose first sound is looked for."""
+    audio, _start, _end = audio_of(row.values, columns_of(tuple(row.values), wanted))
+    try:
+        Places((path.absolute().parent,), wanted.within).find(audio)
+    except ManifestError as error:
+        raise ManifestError(
+            "{path} lists what is in archives of NeMo (audio_0.tar, …): unpack them beside it.",
+            path=path,
+        ) from error
 
 
 def _belongs_to_its_folder(path: Path) -> ManifestError:

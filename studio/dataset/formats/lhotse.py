@@ -68,7 +68,7 @@ def _sound(cut: Mapping[str, Any]) -> dict[str, Any]:
 def _said(cut: Mapping[str, Any]) -> dict[str, Any]:
     """Text, language and speaker; several supervisions are segments with their times."""
     parts = [_mapping(part) for part in _list(cut.get("supervisions"))]
-    texts = [part["text"].strip() for part in parts if isinstance(part.get("text"), str)]
+    texts = [text.strip() for text in map(_text, parts) if isinstance(text, str)]
     first = parts[0] if parts else {}
     said = {"text": next(iter(texts), ""), "language": first.get("language"), "speaker": first.get("speaker")}
     if len(parts) < 2 or not texts:
@@ -80,7 +80,13 @@ def _segment(part: Mapping[str, Any], whole: Any) -> dict[str, Any]:
     """A supervision with its times, within the cut, which is `whole` seconds long."""
     start = _number(part.get("start"))
     end = start + _number(part.get("duration"))
-    return {"start": max(0.0, start), "end": min(_number(whole), end), "text": part.get("text")}
+    return {"start": max(0.0, start), "end": min(_number(whole), end), "text": _text(part)}
+
+
+def _text(part: Mapping[str, Any]) -> Any:
+    """What is said; of those that Libriheavy has, the first one has capitals and marks."""
+    texts = _list(_mapping(part.get("custom")).get("texts"))
+    return part.get("text", next(iter(texts), None))
 
 
 def _number(value: Any) -> float:

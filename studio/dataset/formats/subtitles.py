@@ -27,6 +27,9 @@ _LOOKS = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
 _SOUNDS = re.compile(r"\[[^\[\]]*\]|^\([^()]*\)|^（[^（）]*）$|^【[^【】]*】$")
 _TURN = re.compile(r"^(?:(?:-|–|—|>>+)\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’&#-]+:\s)?")
 """Another one speaks, whose name may follow in capitals."""
+_NAME = re.compile(r"^([^\W\d_][^:]{0,40}):\s+(?=\S)")
+_NAMED_SHARE = 0.3
+"""Of captions, so many begin with a name where names are written."""
 _UNSAID = re.compile(r"[♪♫♬]|\bwww\.|https?://")
 """A song, or an advertisement of who made the captions."""
 _ROLLED_SHARE = 0.3
@@ -119,6 +122,7 @@ def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
     if sum(rolled) > _ROLLED_SHARE * len(shown):
         new = [one._replace(lines=one.lines[is_old:]) for one, is_old in zip(shown, rolled, strict=False)]
         shown = [one for one in new if one.lines]
+    shown = _without_names(shown)
     found: list[Caption] = []
     for one in shown:
         if found and found[-1].start < one.start and found[-1].end <= one.end:  # else two speak at once
@@ -126,6 +130,14 @@ def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
         end = min(one.end, sound_seconds) if one.start < sound_seconds else one.end
         found.append(one._replace(end=end, lines=tuple(filter(None, map(_said, one.lines)))))
     return [one for one in found if one.end > one.start]
+
+
+def _without_names(captions: list[Caption]) -> list[Caption]:
+    """Captions of Zoom and Teams, `Ann Lee: good morning`, without the names: few, which come again."""
+    named = [name[1] for one in captions if (name := _NAME.match(one.lines[0]))]
+    if len(named) < _NAMED_SHARE * len(captions) or 2 * len(set(named)) > len(named):
+        return captions
+    return [one._replace(lines=(_NAME.sub("", one.lines[0]), *one.lines[1:])) for one in captions]
 
 
 def _said(line: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from unicodedata import normalize
 
 from studio.dataset.audio import SOUND_FILES, audio_duration
+from studio.dataset.columns import ALIASES
 from studio.dataset.delimited import Row
 from studio.dataset.encodings import not_utf8
 from studio.dataset.formats import subtitles, text_lists, timed_texts
@@ -22,7 +23,9 @@ from studio.files import encoding_of, files_below
 
 _WITH_SYLLABLES = ".trn"
 """THCHS-30: the text is the first line, its syllables and sounds are below."""
-_ENDINGS = (".txt", ".normalized.txt", ".lab", _WITH_SYLLABLES)
+_LINES_OF_THCHS = 3
+_OF_ALIGNERS = ".lab"
+_ENDINGS = (".txt", ".normalized.txt", _OF_ALIGNERS, _WITH_SYLLABLES)
 """Of a sound's own text: as most have it, as LibriTTS does, as aligners do, and THCHS-30; in place of the
 sound's own ending, or behind it."""
 _THCHS = re.compile(r"([A-D]\d+)_\d+")
@@ -42,7 +45,12 @@ def rows(folder: Path, *, follows_links: bool) -> Iterator[Row]:
 
     Unless it `follows_links`, a text that is a link to a place outside of the folder is passed over.
     """
-    endings = {"", *(Path(f"a{ending}").suffix for ending in _ENDINGS), *timed_texts.ENDINGS}
+    endings = {
+        "",
+        text_lists.OF_FESTIVAL,
+        *(Path(f"a{ending}").suffix for ending in _ENDINGS),
+        *timed_texts.ENDINGS,
+    }
     files = files_below(folder, {*SOUND_FILES, *endings})
     sounds = [path for path in files if path.suffix.lower() in SOUND_FILES]
     texts = set(files).difference(sounds)
@@ -87,10 +95,15 @@ def _clips(
     within: Path | None,
 ) -> Iterator[dict[str, Any]]:
     """What is known of the clips of a sound: of all of it, or of those that captions tell of."""
-    if captions and ((seconds := _seconds_of(sound)) > WINDOW_SECONDS or text is None):
-        yield from subtitles.rows_of(sound, seconds, captions)
-    elif text is None:
-        told = listed.get(sound)
+    told = listed.get(sound)
+    about = {path: tells for path in captions if (tells := timed_texts.told_by(path)) is not None}
+    timed = [path for path in captions if path not in about]
+    if timed and ((seconds := _seconds_of(sound)) > WINDOW_SECONDS or text is None):
+        yield from subtitles.rows_of(sound, seconds, timed)
+    elif text is None and about:
+        tells = next(iter(about.values()))
+        yield {name: value for name, value in tells.items() if name not in ALIASES["audio"]}
+    elif text is None or (told and text.suffix.lower() == _OF_ALIGNERS and _is_aligned(text)):
         if told and told.is_doubtful:
             raise ManifestError(
                 "{audio} has one text in {path}, and another in a line of it or of another list.",
@@ -103,16 +116,24 @@ def _clips(
     elif text.suffix.lower() in timed_texts.ENDINGS:
         yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
     else:
-        with text.open(encoding=encoding_of(text)) as file:
-            said = file.read(_MOST_CHARACTERS)
+        said = _read(text)
         found = _TIMIT.fullmatch(said.strip())
         if found and abs(int(found[1]) / _TIMIT_RATE - _seconds_of(sound)) < 1:
             yield {"text": found[2], "speaker": sound.parent.name}
-        elif timed_texts.are_timed(said):
+        elif timed_texts.are_timed(said) or timed_texts.are_aligned(said):
             yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
         else:
             speaker = {"speaker": found[2]} if (found := _VCTK.match(sound.stem)) else {}
             yield {"text": " ".join(said.split()), **speaker}
+
+
+def _read(text: Path) -> str:
+    with text.open(encoding=encoding_of(text)) as file:
+        return file.read(_MOST_CHARACTERS)
+
+
+def _is_aligned(text: Path) -> bool:
+    return timed_texts.are_aligned(_read(text))
 
 
 def is_text(path: Path) -> bool:
@@ -202,6 +223,12 @@ def _said_in_thchs(text: Path, within: Path | None) -> dict[str, str]:
     `within` this folder is opened, if any is named.
     """
     said = _first_line(text)
+    if (count := len(_read(text).split("\n")) - 1) > _LINES_OF_THCHS:
+        raise ManifestError(
+            "{path} has {count} lines, where the text, its syllables and its sounds are needed.",
+            path=text.name,
+            count=count,
+        )
     if PurePosixPath(said).name == text.name:
         named = text.parent / said
         if named.is_file() and (within is None or named.resolve().is_relative_to(within.resolve())):

@@ -19,11 +19,15 @@ WITH_PINYIN = "content.txt"
 """AISHELL-3: behind each character how it is said, `广 guang3 州 zhou1`."""
 _PINYIN = re.compile(r"[a-z:]+\d")
 _LIST = re.compile(
-    r"(.+\.trans|trans(cripts?|criptions?)?(_utf8)?|aishell_transcript.*|content|prompts|(train_)?text)(\.txt)?",
+    r"(.+\.trans|trans(cripts?|criptions?)?(_utf8)?|aishell_transcript.*|content|prompts|(train_)?text)(\.txt)?|txt\.done\.data"
+    r"|line_index(_\w+)?\.tsv|utt_spk_text\.tsv",
     re.IGNORECASE,
 )
 """Names of files with the texts of many sounds: LibriSpeech, MLS, JSUT, AISHELL, AISHELL-3, MAGICDATA,
-VoxForge, FunASR and Kaldi."""
+VoxForge, FunASR and Kaldi, of Festival, and of the corpora that Google gave to OpenSLR."""
+OF_FESTIVAL = ".data"
+_IN_LISP = re.compile(r'\(\s*(\S+)\s+"(.*)"\s*\)\s*')
+"""`( arctic_a0001 "Author of the danger trail." )`."""
 _LINE = re.compile(r"\s*([^\t|:\s]+)\s*[\t|:\s]+(.+)")
 _FEATURES = "mfc"
 """VoxForge's lists have this in place of the folder of the sounds."""
@@ -97,7 +101,10 @@ def _told(path: Path, known: Container[str]) -> Iterator[tuple[str, Sequence[str
     """
     try:
         with path.open(encoding=encoding_of(path)) as lines:
-            for line in filter(None, map(_LINE.match, lines)):
+            plain = (
+                _IN_LISP.sub(lambda one: f"{one[1]} {one[2]}".replace('\\"', '"'), line) for line in lines
+            )
+            for line in filter(None, map(_LINE.match, plain)):
                 *folders, name = normalize("NFC", line[1]).strip("/").split("/")
                 ending = PurePosixPath(name).suffix
                 name = name.removesuffix(ending) if ending.lower() in SOUND_FILES else name

@@ -1,5 +1,6 @@
-"""Files that tell when in a recording which words are said: captions (SRT, WebVTT, ASS and SSA), what
-Whisper's programs write (JSON, TSV), Praat's TextGrid, ELAN's EAF, NIST's STM, and the labels of Audacity.
+"""Files that tell when in a recording which words are said: captions (SRT, WebVTT, ASS and SSA, LRC), what
+Whisper's programs write (JSON, TSV, or what they print), Praat's TextGrid, ELAN's EAF, NIST's STM, labels of
+Audacity, and transcripts of LDC and MagicHub.
 """
 
 import json
@@ -7,20 +8,38 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
-from pathlib import Path
-from typing import NamedTuple
+from itertools import islice, pairwise
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
+from studio.dataset.audio import SOUND_FILES
 from studio.errors import ManifestError
 from studio.files import encoding_of
 
 _MOST_CHARACTERS = 2**24
 """Captions of five hours have a hundredth of it."""
 _TIMES = re.compile(r"\s*((?:\d+:)?\d+:\d+[.,]\d+)\s*-->\s*((?:\d+:)?\d+:\d+[.,]\d+)")
-_LABEL = re.compile(r"([-+.,\de]*\d)\t([-+.,\de]*\d)(?:\t(.*))?")
-_TIMED = re.compile(rf"^{_LABEL.pattern}$|-->|\A\s*0 \d{{4,}} \D", re.MULTILINE)
+_LABELS = (
+    r"([-+.,\de]*\d)\t([-+.,\de]*\d)(?:\t(.*))?",
+    r"(\d+\.\d+) (\d+\.\d+) \w+: ?(.*)",
+    r"\[(\d+\.\d+), ?(\d+\.\d+)\](?:\t[^\t]*){2}\t(.*)",
+    r"\[((?:\d+:)+[\d.]+) --> ((?:\d+:)+[\d.]+)\](.*)",
+)
+"""Lines of Audacity, of LDC (`3.76 5.54 A: right`), of MagicHub (`[0.0,2.3]`, who speaks, of what kind, the
+text, with tabs between), and as Whisper prints them."""
+_LABEL = tuple(map(re.compile, _LABELS))
+_TIMED = re.compile(
+    rf"^(?:{'|'.join(_LABELS)})$|-->|^\[\d+:\d\d(?:\.\d+)?\]|\A\s*0 \d{{4,}} \D", re.MULTILINE
+)
 """Labels, captions, and the numbers of samples before what is said in texts of TIMIT and aligners."""
+_ALIGNED = re.compile(r"(?:#\s*\n)?(?:[\d.]+ +[\d.]+ +\S+ *(?:\n|\Z)){2,}")
+"""`0.14 0.20 m`, or HTK's `0 1400000 sil`."""
+_UNSPOKEN = re.compile(r"\(\(|\)\)|\{[^{}]*\}|\(\d+\)|(?<!\S)[%&@](?=\w)")
+"""In texts of LDC, what is not clear and what is heard, and `%um`; of TED-LIUM `{SMACK}` and `it's(2)`."""
+_APART = re.compile(r" (?='(?:s|m|re|ve|ll|d|t)\b)")
+"""TED-LIUM has `i 'm`."""
+_LYRIC = re.compile(r"^((?:\[\d+:\d+(?:\.\d+)?\])+)(.*)", re.MULTILINE)
 _WORD = re.compile(r'"(?:[^"]|"")*+"|(?<!\S)-?\d[\d.e+-]*(?!\S)')
 """Texts and numbers that stand alone: of a TextGrid, long or short, nothing else counts (Praat's manual,
 TextGrid file formats)."""
@@ -56,10 +75,24 @@ def is_no_list(path: Path) -> bool:
     with suppress(OSError, ValueError), path.open(encoding=encoding_of(path)) as file:
         begin = file.read(len(_TABLE))
         is_object = ending == ".json" and begin.lstrip().startswith("{")
-        return begin == _TABLE or (
-            is_object and _SEGMENTS.search(begin + file.read(_MOST_CHARACTERS)) is not None
-        )
+        has_times = is_object and _SEGMENTS.search(begin + file.read(_MOST_CHARACTERS)) is not None
+        return begin == _TABLE or has_times or (is_object and told_by(path) is not None)
     return False
+
+
+def told_by(path: Path) -> dict[str, Any] | None:
+    """What JSON without times tells of the one sound that it is called as: `{"text": "good morning"}`."""
+    if path.suffix.lower() != ".json":
+        return None
+    with suppress(*_DAMAGE, OSError):
+        whole = json.loads(_text_of(path))
+        files = (PurePosixPath(str(name)) for name in (*whole, *whole.values()))
+        named = {file.stem for file in files if file.suffix.lower() in SOUND_FILES}
+        is_list = any(isinstance(value, dict) for value in whole.values()) or "audios" in whole
+        of_whisper = any(isinstance(whole.get(name), list) for name in ("segments", "transcription"))
+        if not is_list and not of_whisper and named <= {path.stem, PurePosixPath(path.stem).stem}:
+            return {name.strip().lower(): value for name, value in whole.items()}
+    return None
 
 
 def captions_in(path: Path) -> list[Caption]:
@@ -88,24 +121,46 @@ def _text_of(path: Path) -> str:
     return text
 
 
+def are_aligned(text: str) -> bool:
+    """Whether a text has the times of single sounds or words, and is none that anybody reads."""
+    return _ALIGNED.fullmatch(text.strip()) is not None
+
+
 def are_timed(text: str) -> bool:
     """Whether a text has times in it, which nobody says."""
     return _TIMED.search(text) is not None
 
 
 def _labels(path: Path) -> Iterator[Caption]:
-    """`1.250000`, `3.500000` and `good morning` with tabs between; a line of frequencies may follow. Captions
-    that were saved as a text are read as such.
+    """Lines of `_LABELS`: behind one of Audacity, a line of frequencies may follow, and LDC has remarks.
+    Captions that were saved as a text are read as such.
     """
     text = _text_of(path)
-    if "-->" in text:
+    if are_aligned(text):
+        raise ManifestError(
+            "{path} has the times of single sounds or words, and no text: name a list of the texts, or put a "
+            "text beside each sound.",
+            path=path.name,
+        )
+    if "-->" in text and not text.lstrip().startswith("["):
         yield from _shown(path)
         return
-    for line in text.split("\n"):
-        if found := _LABEL.fullmatch(line):
-            yield Caption(_number(found[1]), _number(found[2]), (found[3] or "",))
-        elif line.strip() and not line.startswith("\\"):
+    if "-->" not in text and _LYRIC.search(text):
+        yield from _sung(path)
+        return
+    for line in map(str.rstrip, text.split("\n")):
+        if found := next(filter(None, (label.fullmatch(line) for label in _LABEL)), None):
+            yield Caption(_seconds(found[1]), _seconds(found[2]), (_UNSPOKEN.sub(" ", found[3] or ""),))
+        elif line and not line.startswith(("\\", "#")):
             raise ValueError
+
+
+def _sung(path: Path) -> Iterator[Caption]:
+    """LRC: `[00:12.34]` before a line, which stays until the next one; several times where it comes again."""
+    lines = _LYRIC.finditer(_text_of(path))
+    times = [(_seconds(time), line[2]) for line in lines for time in re.findall(r"[\d:.]+", line[1])]
+    for (start, said), (end, _) in pairwise(sorted(times)):
+        yield Caption(start, end, (said,))
 
 
 def _shown(path: Path) -> Iterator[Caption]:
@@ -168,7 +223,7 @@ def _in_table(path: Path) -> Iterator[Caption]:
 
 
 def _seconds(time: str) -> float:
-    hours, minutes, seconds = ["0", *time.split(":")][-3:]
+    hours, minutes, seconds = ["0", "0", *time.split(":")][-3:]
     return 3600 * float(hours) + 60 * float(minutes) + _number(seconds)
 
 
@@ -183,7 +238,8 @@ def _scored(path: Path) -> Iterator[Caption]:
     for fields in lines:
         is_said = len(fields) == 6 and not fields[5].lower().endswith(_NOT_SCORED)
         if is_said and (len(recordings) == 1 or fields[0] == path.stem):
-            yield Caption(float(fields[3]), float(fields[4]), (fields[5],))
+            said = _APART.sub("", _UNSPOKEN.sub(" ", fields[5]))
+            yield Caption(float(fields[3]), float(fields[4]), (said,))
 
 
 def _of_praat(path: Path) -> list[Caption]:
@@ -240,5 +296,6 @@ _READERS: Mapping[str, Callable[[Path], Iterable[Caption]]] = {
     ".textgrid": _of_praat,
     ".eaf": _of_elan,
     ".stm": _scored,
+    ".lrc": _sung,
 }
 ENDINGS = tuple(_READERS)

@@ -28,6 +28,8 @@ def sounds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     soundfile.write(folder / "stereo.wav", stereo, 48_000, subtype="PCM_16")
     soundfile.write(folder / "float.wav", wide, 48_000, subtype="FLOAT")
     soundfile.write(folder / "deep.wav", sweep(44_100), 44_100, subtype="PCM_24")
+    soundfile.write(folder / "pcm.sph", sweep(16_000), 16_000, format="NIST", subtype="PCM_16")
+    soundfile.write(folder / "call.WV1", sweep(8_000), 8_000, format="NIST", subtype="ULAW")
     soundfile.write(folder / "plain.flac", sweep(16_000), 16_000)
     soundfile.write(folder / "song.mp3", stereo, 48_000)
     soundfile.write(folder / "vorbis.ogg", wide, 48_000, format="OGG", subtype="VORBIS")

@@ -125,6 +125,12 @@ def wav(channels: int, bits: int, frame: int | None = None) -> bytes:
     return struct.pack("<4sI8sIHHIIHH4sI", b"RIFF", 1060, b"WAVEfmt ", 16, *form, b"data", 1024) + bytes(1024)
 
 
+SHORTENED = (
+    b"NIST_1A\n   1024\nsample_coding -s26 pcm,embedded-shorten-v2.00\nend_head\n".ljust(1024)
+    + b"ajkg\x02" * 99
+)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -139,6 +145,14 @@ def wav(channels: int, bits: int, frame: int | None = None) -> bytes:
         ("text.mp3", b"This is not sound.\n" * 50, "is not a sound file"),
         ("text.raw", b"This is not sound.\n" * 50, "is not a sound file"),
         ("list.wav", b"#EXTM3U\n#EXTINF:10,\nhttp://127.0.0.1:9/a.wav\n", "is not a sound file"),
+        *(
+            (
+                name,
+                SHORTENED,
+                rf"packed with shorten, which is not read: unpack it with sph2pipe .*{new}\.wav",
+            )
+            for name, new in (("talk.sph", "talk"), ("talk.WV1", "talk"), ("talk.wav", "talk-unpacked"))
+        ),
         ("picture.wav", b"\x89PNG\r\n\x1a\n" + bytes(100), "is not a sound file"),
     ],
 )

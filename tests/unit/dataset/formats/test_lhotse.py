@@ -121,3 +121,10 @@ def test_a_list_that_says_of_which_recording_a_clip_is_has_no_cuts(folder: Path)
     (folder / "list.jsonl").write_text(json.dumps(row), encoding="utf-8")
     (example,) = read_manifest(folder / "list.jsonl").examples
     assert example.text == "x"
+
+
+def test_of_the_two_texts_of_libriheavy_the_one_with_marks_counts(folder: Path) -> None:
+    texts = {"texts": ["Good morning, Sir.", "GOOD MORNING SIR"], "begin_byte": 0}
+    said_so = {"id": "s", "recording_id": "r", "start": 0, "duration": 1.0, "channel": 0, "custom": texts}
+    (folder / "cuts.jsonl").write_text(json.dumps(cut(supervisions=[said_so])) + "\n")
+    assert said(read_manifest(folder / "cuts.jsonl")) == [("a.wav", "Good morning, Sir.")]

@@ -189,6 +189,25 @@ def test_who_speaks_and_how_is_not_said(sound: Sound, tmp_path: Path, shown: str
     assert said(read_manifest(tmp_path)) == [("talk.wav", spoken)]
 
 
+@pytest.mark.parametrize(
+    ("shown", "spoken"),
+    [
+        ("Ann Lee: Good: yes|Bob: Fine|It is so|Ann Lee: Go|Bob: No", "Good: yes Fine It is so Go No"),
+        (
+            "Note: hello|It is so|Or not|Note: no|Well|So|Yes",
+            "Note: hello It is so Or not Note: no Well So Yes",
+        ),
+        ("First: hello|Second: no", "First: hello Second: no"),
+    ],
+)
+def test_names_of_who_speaks_are_not_said_where_they_come_again(
+    sound: Sound, tmp_path: Path, shown: str, spoken: str
+) -> None:
+    lines = (f"00:0{at}.000 --> 00:0{at}.900\n{line}\n" for at, line in enumerate(shown.split("|")))
+    sound("talk.wav", 9).with_suffix(".vtt").write_text("WEBVTT\n\n" + "\n".join(lines), encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("talk.wav", spoken)]
+
+
 def test_captions_called_as_one_recording_are_not_those_of_another(sound: Sound, tmp_path: Path) -> None:
     for name in ("talk.wav", "talk.de.wav"):
         sound(name, 5)

@@ -1,12 +1,15 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from studio.dataset import manifest
 from studio.errors import ManifestError
 from studio.settings import Settings
 from tests.reading import read_manifest
+from tests.unit.dataset.conftest import sweep
 
 from .conftest import Sound, reasons, said
 
@@ -156,11 +159,58 @@ def test_capitals_and_letters_that_macos_takes_apart_are_no_other_name(sound: So
         pytest.param("1.5\t3.0\tone\n\n3.0\t4.0\ttwo\n", id="an empty line"),
         pytest.param("1\t3\tone two\n", id="whole seconds"),
         pytest.param("1\n00:00:01,000 --> 00:00:03,000\none two\n", id="captions"),
+        pytest.param("[00:01.000 --> 00:02.000]  one\n[00:02.000 --> 00:03.500]  two\n", id="Whisper's"),
+        pytest.param("[ti:x]\n[00:01.00]one\n[00:02.00]two\n[00:03.50]\n", id="LRC"),
+        pytest.param("# a.sph\n\n1.00 2.50 A: [noise] ((one))\n\n2.5 3.00 B: {breath} %two\n", id="LDC"),
+        pytest.param(
+            "[0.0,1.0]\t0\tx\t[SONANT]\n[1.0,2.32]\tG1\tmale,henan\tone\n[2.5,3.0]\tG2\ty\ttwo[*]\n",
+            id="MagicHub",
+        ),
     ],
 )
 def test_times_are_no_words(sound: Sound, tmp_path: Path, ending: str, text: str) -> None:
     (sound("a.wav", 5).with_suffix(ending)).write_text(text, encoding="utf-8")
     assert said(read_manifest(tmp_path)) == [("a.wav", "one two")]
+
+
+@pytest.mark.parametrize(
+    "text", ["#\n0.14 125 pau\n0.2 125 ao\n", "0 46797 sil\n46797 50000 m\n", "0.0 0.1 a\n0.1 2 b"]
+)
+def test_the_times_of_single_sounds_are_no_text(sound: Sound, tmp_path: Path, text: str) -> None:
+    (sound("wav/a_1.wav", 5).with_suffix(".lab")).write_text(text, encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"a_1\.lab has the times of single sounds or words, and no text"):
+        read_manifest(tmp_path)
+    (tmp_path / "txt.done.data").write_text('( a_1 "Say \\"hi\\" now." )\n', encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("a_1.wav", 'Say "hi" now.')]
+
+
+def test_only_the_three_lines_of_thchs_begin_with_the_text(sound: Sound, tmp_path: Path) -> None:
+    text = "<SOF>\n%ID:A01\n0001 00000.000-00003.200 L:\nsore & sore\n"
+    sound("A01.wav", 5).with_suffix(".trn").write_text(text, encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"A01\.trn has 4 lines, where the text, its syllables"):
+        read_manifest(tmp_path)
+
+
+def test_json_beside_a_sound_tells_of_it(sound: Sound, tmp_path: Path) -> None:
+    told = {
+        "a.json": {"text": "one", "speaker": "ann", "lang": "en", "tags": ["x"]},
+        "b.wav.json": {"wav": "DE/mp3/b.wav", "Sentence": "two", "dnsmos": 3.3},
+        "c.json": {"title": "three"},
+        "d.json": {"title": "four"},
+        "e.json": {"text": "five"},
+    }
+    for name, values in told.items():
+        sound(f"{name[0]}.wav")
+        (tmp_path / name).write_text(json.dumps(values, indent=2), encoding="utf-8")
+    (tmp_path / "d.txt").write_text("four", encoding="utf-8")
+    (tmp_path / "e.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nfive times\n", encoding="utf-8")
+    manifest = read_manifest(tmp_path)
+    assert said(manifest) == [("a.wav", "one"), ("b.wav", "two"), ("d.wav", "four"), ("e.wav", "five times")]
+    assert (manifest.examples[0].speaker, manifest.examples[0].language) == ("ann", "en")
+    ((line, reason),) = reasons(manifest)
+    assert line == 3 and reason.startswith("There is no column for the text: found 'audio', 'title'")
+    with pytest.raises(ManifestError, match=r"a\.json belongs to the recordings beside it: name its folder"):
+        read_manifest(tmp_path / "a.json")
 
 
 def test_the_samples_before_a_text_of_timit_are_no_words(sound: Sound, tmp_path: Path) -> None:
@@ -172,22 +222,24 @@ def test_the_samples_before_a_text_of_timit_are_no_words(sound: Sound, tmp_path:
 
 def test_captions_may_lie_in_a_folder_of_their_own(sound: Sound, tmp_path: Path) -> None:
     for name in ("ann", "bob"):
-        sound(f"sph/{name}.wav", 5)
+        soundfile.write(
+            sound(f"sph/{name}.wav", 5).with_suffix(".sph"), sweep(16_000, 5), 16_000, format="NIST"
+        )
+        (tmp_path / f"sph/{name}.wav").unlink()
         (tmp_path / f"stm/{name}.stm").parent.mkdir(exist_ok=True)
         (tmp_path / f"stm/{name}.stm").write_text(
-            f"{name} 1 x 1 2 <o,f0,male> i am {name}\n", encoding="utf-8"
+            f"{name} 1 x 1 2 <o,f0,male> i 'm {{SMACK}} {name}(2) <unk>\n", encoding="utf-8"
         )
     manifest = read_manifest(tmp_path)
-    assert said(manifest) == [("ann.wav", "i am ann"), ("bob.wav", "i am bob")]
+    assert said(manifest) == [("ann.sph", "i'm ann"), ("bob.sph", "i'm bob")]
     assert manifest.examples[0].start_seconds == 1
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("0 46797 she\n46797 50000 had\n", id="what aligners write"),
         pytest.param("0 1234 good morning\n", id="numbers that are no length of the sound"),
-        pytest.param("[00:00.000 --> 00:03.000] one\n", id="what Whisper prints"),
+        pytest.param("[00:00.000 --> 00:03.000] one\ntwo\n", id="what Whisper prints, and another line"),
         pytest.param("1.0\t2.0\tone\ntwo\n", id="a line without times"),
         pytest.param("1.0\t1e999\tone\n", id="no number"),
         pytest.param("-1.0\t2.0\tone\n", id="before the beginning"),

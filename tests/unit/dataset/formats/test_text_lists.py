@@ -62,6 +62,11 @@ def test_aishell_is_read_as_it_lies_from_the_folder_of_a_part(
         ),
         pytest.param("transcript_utf8.txt", "B_0:one\nB_1:two", ["wav/B_{}.wav"], id="JSUT"),
         pytest.param("etc/PROMPTS", "ann/mfc/a0 one\nann/mfc/a1 two", ["wav/a{}.wav"], id="VoxForge"),
+        pytest.param("etc/txt.done.data", '( a_0 "one" )\n( a_1 "two" )', ["wav/a_{}.wav"], id="Festival"),
+        pytest.param("line_index.tsv", "jvf_0\tone\njvf_1\ttwo", ["wavs/jvf_{}.wav"], id="OpenSLR"),
+        pytest.param(
+            "utt_spk_text.tsv", "000\ts0\tone\n001\ts1\ttwo", ["data/00/00{}.flac"], id="OpenSLR, ASR"
+        ),
         pytest.param("text", "S1_0 one\nS1_1 two\n\nS1_2", ["S1/S1_{}.wav"], id="Kaldi's texts"),
     ],
 )

@@ -96,3 +96,10 @@ def test_a_list_that_begins_with_a_value_alone_is_refused_in_a_sentence(tmp_path
     path.write_text(first + "\n", encoding="utf-8")
     with pytest.raises(ManifestError):
         read_manifest(path)
+
+
+def test_the_sounds_of_the_hub_lie_in_folders_of_their_archives(tmp_path: Path, sound: Sound) -> None:
+    for number in (0, 1):
+        sound(f"train/train_part_{number}/{number}-en.wav")
+    (tmp_path / "asr_train.tsv").write_text("id\traw_text\n0-en\tone\n1-en\ttwo\n", encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("0-en.wav", "one"), ("1-en.wav", "two")]
