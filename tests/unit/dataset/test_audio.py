@@ -22,7 +22,7 @@ from .conftest import SECONDS, sweep
 
 KINDS = (
     *("narrow.wav", "stereo.wav", "float.wav", "deep.wav", "plain.flac", "song.mp3"),
-    *("vorbis.ogg", "call.opus", "memo.m4a", "browser.webm"),
+    *("vorbis.ogg", "call.opus", "memo.m4a", "browser.webm", "pcm.sph", "call.WV1"),
 )
 
 
