@@ -15,8 +15,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("filename", "file", "audio_file", "wav_filename", "wav", "source", "file_path"),
     ),
     "text": (
-        *("text", "sentence", "transcription", "transcript", "raw_text", "normalized_text"),
-        *("txt", "wrd", "target", "words"),
+        *("text", "sentence", "raw_transcription", "transcription", "transcript", "raw_text"),
+        *("normalized_text", "txt", "wrd", "target", "words"),
     ),
     "language": ("language", "lang", "locale", "source_lang"),
     "text_language": ("target_lang",),

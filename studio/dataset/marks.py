@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from studio.dataset.written import in_one, is_tight
+from studio.dataset.written import IDEOGRAPH, in_one, is_tight
 from studio.errors import ManifestError
 
 _PROMPT = re.compile(
@@ -27,6 +27,8 @@ _TWICE = re.compile(r"\(([^()]*)\)\s?/\s?\(([^()]*)\)")
 _DISFLUENT = re.compile(r"(?<!\S)[bklnou]/|(?<=[가-힣])(?:/(?=[\s.,?!]|$)|[+*]+)")
 """Korean of AIHub (KsponSpeech): `(3시)/(세 시)` is written and spoken so, `b/` and `n/` are breath, noise,
 `음/` fills a pause, `만나+` is said again, `확률*` not clear."""
+_PROSODY = re.compile(rf"(?<=[{IDEOGRAPH}])#[1-4](?!\d)")
+"""Pauses, as lists for voices have them (`卡尔普#2陪外孙#1`)."""
 _HANGUL = re.compile("[가-힣]")
 
 
@@ -79,6 +81,8 @@ def plain(text: str) -> str:
         if _NOT_SPEECH.fullmatch(text.strip()):
             raise ManifestError("The text is {text}: nobody speaks there.", text=text.strip())
         text = _SPELLED.sub(lambda found: _PUNCTUATION[found[1].lower()], text)
+    if "#" in text:
+        text = _PROSODY.sub("", text)
     if ("/" in text or "+" in text or "*" in text) and _HANGUL.search(text):
         text = " ".join(_DISFLUENT.sub("", _TWICE.sub(r"\1", text)).split())
     return text

@@ -19,6 +19,8 @@ SOUND_FOLDER = "wavs"
 _SEPARATOR = "|"
 _FIRST_LINES = 1000
 """Enough to see what the second field is."""
+_SECONDS = re.compile(r"\d+\.\d+")
+"""CSS10 has the length of a sound behind its texts."""
 _LANGUAGE = re.compile("[A-Za-z]{2,3}")
 
 
@@ -51,12 +53,14 @@ def rows(path: Path) -> Iterator[Row]:
             2: ("audio", "text"),
             3: ("audio", "speaker", "text") if few_say_many else ("audio", "text", "normalized_text"),
             4: ("audio", "speaker", "language", "text"),
+            6: ("audio", "text", "normalized_text"),  # what follows in KSS is the same once more
         }
         lines.seek(0)
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 fields = [field.strip() for field in line.split(_SEPARATOR)]
-                yield _row(number, fields, names.get(len(fields), ()))
+                count = 6 if _SECONDS.fullmatch(fields[-1]) else len(fields)
+                yield _row(number, fields, names.get(count, ()))
 
 
 def _row(number: int, fields: list[str], names: tuple[str, ...]) -> Row:

@@ -34,6 +34,10 @@ _VCTK = re.compile(r"(([ps]\d+)_\d+)_mic\d$")
 """VCTK recorded each sentence with two microphones: what it is called without them, and who speaks."""
 _TIMIT, _TIMIT_RATE = re.compile(r"0 (\d{4,}) (.+)"), 16_000
 """TIMIT has the number of samples before what is said, and a folder for each who speaks."""
+_LRS = re.compile(r"Text:\s*(.*)\nConf:")
+_OF_CHARACTERS = re.compile(r"^\s*\[\[[\d., \[\]]*\]\s*$", re.MULTILINE)
+_LEAST_NAME = 4
+"""Of a name of a sound, with a digit in it; shorter ones may be said."""
 _Key = TypeVar("_Key")
 _MOST_CHARACTERS = 2**20
 """More is no text of a clip."""
@@ -124,7 +128,21 @@ def _clips(
             yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
         else:
             speaker = {"speaker": found[2]} if (found := _VCTK.match(sound.stem)) else {}
-            yield {"text": " ".join(said.split()), **speaker}
+            yield {"text": " ".join(_plain(said, sound.stem).split()), **speaker}
+
+
+def _plain(said: str, stem: str) -> str:
+    """A text without the name of its sound, as WenetSpeech4TTS and sclite have it, and without what is
+    known of its characters (WenetSpeech4TTS) or words (LRS).
+    """
+    if of_lrs := _LRS.match(said):
+        return of_lrs[1]
+    said = _OF_CHARACTERS.sub("", said).strip()
+    rest = said.removeprefix(stem)
+    is_name = len(stem) >= _LEAST_NAME and any(map(str.isdecimal, stem))
+    if rest != said and (rest.startswith("\t") or (is_name and rest.startswith(" "))):
+        return rest
+    return said.removesuffix(f"({stem})") if is_name else said
 
 
 def _read(text: Path) -> str:

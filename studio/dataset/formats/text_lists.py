@@ -19,16 +19,16 @@ WITH_PINYIN = "content.txt"
 """AISHELL-3: behind each character how it is said, `广 guang3 州 zhou1`."""
 _PINYIN = re.compile(r"[a-z:]+\d")
 _LIST = re.compile(
-    r"(.+\.trans|trans(cripts?|criptions?)?(_utf8)?|aishell_transcript.*|content|prompts|(train_)?text)(\.txt)?|txt\.done\.data"
+    r"(.+\.trans|trans(cripts?|criptions?)?(_utf8|\.v[\d.]+)?|aishell_transcript.*|content|prompts|(train_)?text)(\.txt)?|txt\.done\.data"
     r"|line_index(_\w+)?\.tsv|utt_spk_text\.tsv",
     re.IGNORECASE,
 )
 """Names of files with the texts of many sounds: LibriSpeech, MLS, JSUT, AISHELL, AISHELL-3, MAGICDATA,
-VoxForge, FunASR and Kaldi, of Festival, and of the corpora that Google gave to OpenSLR."""
+VoxForge, CSS10, KSS, FunASR and Kaldi, of Festival, and of the corpora that Google gave to OpenSLR."""
 OF_FESTIVAL = ".data"
 _IN_LISP = re.compile(r'\(\s*(\S+)\s+"(.*)"\s*\)\s*')
 """`( arctic_a0001 "Author of the danger trail." )`."""
-_LINE = re.compile(r"\s*([^\t|:\s]+)\s*[\t|:\s]+(.+)")
+_LINE = re.compile(r"\s*([^\t|:\s]+)\s*([\t|:\s]+)(.+)")
 _FEATURES = "mfc"
 """VoxForge's lists have this in place of the folder of the sounds."""
 AISHELL = Path("transcript", "aishell_transcript_v0.8.txt")
@@ -110,7 +110,9 @@ def _told(path: Path, known: Container[str]) -> Iterator[tuple[str, Sequence[str
                 name = name.removesuffix(ending) if ending.lower() in SOUND_FILES else name
                 if name not in known:
                     continue
-                *others, text = line[2].strip().split("\t")
+                *others, text = line[3].strip().split("\t")
+                if "|" in line[2]:  # of CSS10 and KSS, with the text as it is read, and its length
+                    text = text.partition("|")[0]
                 values = {"text": text}
                 if found := _SPEAKER.match(name):
                     values["speaker"] = next(filter(None, found.groups()))

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,16 @@ def test_a_header_makes_it_an_ordinary_list(tmp_path: Path, sound: Sound) -> Non
     header = "id\tpath\ttext\ttranscription\tletters\tsamples\tgender\n"
     (tmp_path / "list.tsv").write_text(header + LINES.splitlines()[0], encoding="utf-8")
     assert said(read_manifest(tmp_path / "list.tsv")) == [("1.wav", 'He said: "Go."')]
+
+
+def test_the_texts_with_marks_count_in_what_the_hub_has_as_well(tmp_path: Path, sound: Sound) -> None:
+    sound("a.wav")
+    row = {
+        "audio": "a.wav",
+        "transcription": "guten tag",
+        "raw_transcription": "Guten Tag!",
+        "language": "German",
+    }
+    (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    assert read_manifest(tmp_path).examples[0].text == "Guten Tag!"
+    assert read_manifest(tmp_path, text_column="transcription").examples[0].text == "guten tag"

@@ -184,6 +184,27 @@ def test_the_times_of_single_sounds_are_no_text(sound: Sound, tmp_path: Path, te
     assert said(read_manifest(tmp_path)) == [("a_1.wav", 'Say "hi" now.')]
 
 
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        ("X01_S0041\t\u4f60 \u597d\u3002\n\t[[0, 120], [130, 240]]\n", "\u4f60\u597d\u3002"),
+        ("X01_S0041 good morning\n", "good morning"),
+        ("good morning (X01_S0041)\n", "good morning"),
+        ("Text:  GOOD MORNING\nConf:  2\n\nWORD START END ASDSCORE\nGOOD 0.0 0.2 3.1\n", "GOOD MORNING"),
+        ("X01_S00412 is its name", "X01_S00412 is its name"),
+        ("X01_S0041", "X01_S0041"),
+    ],
+)
+def test_the_name_of_a_sound_and_what_is_known_of_its_words_is_no_text(
+    sound: Sound, tmp_path: Path, text: str, spoken: str
+) -> None:
+    for name in ("X01_S0041", "yes"):
+        sound(f"wavs/{name}.wav")
+        (tmp_path / f"txts/{name}.txt").parent.mkdir(exist_ok=True)
+        (tmp_path / f"txts/{name}.txt").write_text(text if name != "yes" else "yes it is", encoding="utf-8")
+    assert said(read_manifest(tmp_path)) == [("X01_S0041.wav", spoken), ("yes.wav", "yes it is")]
+
+
 def test_only_the_three_lines_of_thchs_begin_with_the_text(sound: Sound, tmp_path: Path) -> None:
     text = "<SOF>\n%ID:A01\n0001 00000.000-00003.200 L:\nsore & sore\n"
     sound("A01.wav", 5).with_suffix(".trn").write_text(text, encoding="utf-8")

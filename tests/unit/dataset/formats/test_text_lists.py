@@ -89,6 +89,23 @@ def test_one_file_has_the_texts_of_many_sounds(
         read_manifest(tmp_path / listed_in)
 
 
+@pytest.mark.parametrize(
+    ("listed_in", "lines"),
+    [
+        ("transcript.txt", "b/c_0.wav|one|ONE|5.0\nb/c_1.wav|two|TWO|4.2"),
+        ("transcript.v.1.4.txt", "b/c_0.wav|one|ONE|o n|3.5|x\nb/c_1.wav|two|TWO|t w|1.2|y"),
+    ],
+)
+def test_texts_of_css10_and_kss_are_without_what_is_behind_them(
+    sound: Sound, tmp_path: Path, listed_in: str, lines: str
+) -> None:
+    for number in (0, 1):
+        sound(f"b/c_{number}.wav")
+    (tmp_path / listed_in).write_text(lines, encoding="utf-8")
+    for source in (tmp_path, tmp_path / listed_in):
+        assert said(read_manifest(source)) == [("c_0.wav", "one"), ("c_1.wav", "two")]
+
+
 def test_who_speaks_stands_in_the_names_of_mls(sound: Sound, tmp_path: Path) -> None:
     sound("audio/10/20/10_20_000000.flac")
     (tmp_path / "transcripts.txt").write_text("10_20_000000\tone\n", encoding="utf-8")
