@@ -23,6 +23,7 @@ _NOT_SPEECH = re.compile(
     r"(?:\s*<(?:sil|music|noise|other)>)+\s*|ignore_time_segment_in_scoring|inter_segment_gap", re.I
 )
 """All that stands in a text of GigaSpeech, and of TED-LIUM, where nobody speaks, or not what is written."""
+_OF_WHISPERX = re.compile(r"\[?\bSPEAKER_\d+\]?:?\s*")
 _TWICE = re.compile(r"\(([^()]*)\)\s?/\s?\(([^()]*)\)")
 _DISFLUENT = re.compile(r"(?<!\S)[bklnou]/|(?<=[가-힣])(?:/(?=[\s.,?!]|$)|[+*]+)")
 """Korean of AIHub (KsponSpeech): `(3시)/(세 시)` is written and spoken so, `b/` and `n/` are breath, noise,
@@ -81,6 +82,8 @@ def plain(text: str) -> str:
         if _NOT_SPEECH.fullmatch(text.strip()):
             raise ManifestError("The text is {text}: nobody speaks there.", text=text.strip())
         text = _SPELLED.sub(lambda found: _PUNCTUATION[found[1].lower()], text)
+    if "SPEAKER_" in text:
+        text = _OF_WHISPERX.sub("", text)
     if "#" in text:
         text = _PROSODY.sub("", text)
     if ("/" in text or "+" in text or "*" in text) and _HANGUL.search(text):

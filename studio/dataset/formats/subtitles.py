@@ -24,10 +24,10 @@ _PAUSE_SECONDS = 2.0
 _LANGUAGE = re.compile(r"(.*)\.([a-z]{2}|yue)(?:-\w+)*", re.IGNORECASE | re.DOTALL)
 """`talk.en.srt`, `talk.zh-Hans.vtt`: as players and downloaders write whose words they are."""
 _LOOKS = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
-_SOUNDS = re.compile(r"\[[^\[\]]*\]|^\([^()]*\)|^（[^（）]*）$|^【[^【】]*】$")
+_SOUNDS = re.compile(r"\[[^\[\]]*\](?::\s)?|^\([^()]*\)(?::\s)?|^（[^（）]*）$|^【[^【】]*】$")
 _TURN = re.compile(r"^(?:(?:-|–|—|>>+)\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’&#-]+:\s)?")
 """Another one speaks, whose name may follow in capitals."""
-_NAME = re.compile(r"^([^\W\d_][^:]{0,40}):\s+(?=\S)")
+_NAME = re.compile(r"^(?:(?:-|–|—|>>+)\s*)?([^\W\d_][^:]{0,40}):\s+(?=\S)")
 _NAMED_SHARE = 0.3
 """Of captions, so many begin with a name where names are written."""
 _UNSAID = re.compile(r"[♪♫♬]|\bwww\.|https?://")
@@ -134,10 +134,11 @@ def _spoken(captions: Iterable[Caption], sound_seconds: float) -> list[Caption]:
 
 def _without_names(captions: list[Caption]) -> list[Caption]:
     """Captions of Zoom and Teams, `Ann Lee: good morning`, without the names: few, which come again."""
-    named = [name[1] for one in captions if (name := _NAME.match(one.lines[0]))]
-    if len(named) < _NAMED_SHARE * len(captions) or 2 * len(set(named)) > len(named):
+    shown = [line for one in captions for line in one.lines]
+    named = [name[1] for line in shown if (name := _NAME.match(line))]
+    if len(named) < _NAMED_SHARE * len(shown) or 3 * len(set(named)) > 2 * len(named):
         return captions
-    return [one._replace(lines=(_NAME.sub("", one.lines[0]), *one.lines[1:])) for one in captions]
+    return [one._replace(lines=tuple(_NAME.sub("", line) for line in one.lines)) for one in captions]
 
 
 def _said(line: str) -> str:

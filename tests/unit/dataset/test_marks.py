@@ -42,6 +42,7 @@ def test_tokens_before_a_text_tell_of_it(text: str, told: Marked) -> None:
     ("text", "said"),
     [
         ("HI <COMMA> YOU <period>", "HI, YOU."),
+        ("[SPEAKER_00]: Go. [SPEAKER_01]: No. SPEAKER_00: Yes.", "Go. No. Yes."),
         (
             "\u5361\u5c14\u666e#2\u966a\u5916\u5b59#1\u3002 Is it #1?",
             "\u5361\u5c14\u666e\u966a\u5916\u5b59\u3002 Is it #1?",

@@ -179,6 +179,8 @@ def test_what_is_wrong_with_captions_is_said_and_the_other_recordings_are_read(
         ("DR. O'NEIL: It is 10:30 now", "It is 10:30 now"),
         ("(sighs) I know", "I know"),
         ("[music] >> MAN #1: go", "go"),
+        ("[SPEAKER_00]: Go", "Go"),
+        ("(Ann): Go", "Go"),
         ("Bye (for now).", "Bye (for now)."),
         ("Note: hello", "Note: hello"),
     ],
@@ -198,6 +200,7 @@ def test_who_speaks_and_how_is_not_said(sound: Sound, tmp_path: Path, shown: str
             "Note: hello It is so Or not Note: no Well So Yes",
         ),
         ("First: hello|Second: no", "First: hello Second: no"),
+        ("- Bob: Go\n- Ann: No|- Ann: Yes|- Bob: Right", "Go No Yes Right"),
     ],
 )
 def test_names_of_who_speaks_are_not_said_where_they_come_again(
