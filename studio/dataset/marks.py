@@ -7,22 +7,23 @@ from studio.dataset.written import IDEOGRAPH, in_one, is_tight
 from studio.errors import ManifestError
 
 _PROMPT = re.compile(
-    r"\s*(?:<\|[\w.-]*[a-z_][\w.-]*\|>\s*)+|\s*(?:<[a-z_]{2,24}>\s*)*<(?:asr|st_[a-z]{2,3})>\s*", re.I
+    r"\s*(?:<\|(?!\d)[\w.-]{1,40}\|>\s*)+|\s*(?:<[a-z_]{2,24}>\s*)*<(?:asr|st_[a-z]{2,3})>\s*", re.I
 )
 """`<|en|><|transcribe|>` of Whisper, `<|zh|><|NEUTRAL|><|Speech|>` of SenseVoice, `<de><st_en>` of OWSM."""
 _TIME = re.compile(r"<\|?(\d{1,3}\.\d\d)\|?>")
-_END = re.compile(r"\s*(?:<notimestamps>|<\|endoftext\|>|<\|?eos\|?>)\s*")
+_END = re.compile(r"(?:<notimestamps>|<\|endoftext\|>|<\|?eos\|?>)\s*")
 _LANGUAGE = re.compile("[a-z]{2,3}", re.I)
 _NO_LANGUAGES = {"asr", "sos", "eos", "sop", "bgm"}
 NO_SPEECH = "<|nospeech|>"
 """The text of a clip in which nobody speaks."""
 _PUNCTUATION = {"comma": ",", "period": ".", "questionmark": "?", "exclamationpoint": "!"}
-_SPELLED = re.compile(rf"\s*<({'|'.join(_PUNCTUATION)})>", re.I)
+_SPELLED = re.compile(rf" ?<({'|'.join(_PUNCTUATION)})>", re.I)
 """GigaSpeech."""
 _NOT_SPEECH = re.compile(
     r"(?:\s*<(?:sil|music|noise|other)>)+\s*|ignore_time_segment_in_scoring|inter_segment_gap", re.I
 )
 """All that stands in a text of GigaSpeech, and of TED-LIUM, where nobody speaks, or not what is written."""
+_CAPTION = re.compile(r"\d:\d\d[.,]\d+ --> \d+:")
 _OF_WHISPERX = re.compile(r"\[?\bSPEAKER_\d+\]?:?\s*")
 _TWICE = re.compile(r"\(([^()]*)\)\s?/\s?\(([^()]*)\)")
 _DISFLUENT = re.compile(r"(?<!\S)[bklnou]/|(?<=[가-힣])(?:/(?=[\s.,?!]|$)|[+*]+)")
@@ -76,12 +77,16 @@ def plain(text: str) -> str:
     """A text with its punctuation, and without what nobody says.
 
     Raises:
-        ManifestError: if it only says that nobody speaks.
+        ManifestError: if it only says that nobody speaks, or is captions.
     """
     if "<" in text or "_" in text:
         if _NOT_SPEECH.fullmatch(text.strip()):
             raise ManifestError("The text is {text}: nobody speaks there.", text=text.strip())
         text = _SPELLED.sub(lambda found: _PUNCTUATION[found[1].lower()], text)
+    if "-->" in text and _CAPTION.search(text):
+        raise ManifestError(
+            "The text has the times of captions in it: save it as a file beside its recording."
+        )
     if "SPEAKER_" in text:
         text = _OF_WHISPERX.sub("", text)
     if "#" in text:

@@ -15,6 +15,8 @@ from studio.dataset.tables import check_text
 from studio.errors import ManifestError
 
 RECORDINGS = "wav.scp"
+_TEXTS = ("text", "text.txt", "trans.txt")
+"""As Kaldi, FunASR and AISHELL-2 have it; the first that is there."""
 _ABOUT = ("utt2spk", "utt2lang")
 _IN_ARCHIVE = re.compile(r"\.ark:\d+(\[[\d:,]*\])?$")
 
@@ -26,7 +28,7 @@ class _Entry(NamedTuple):
 
 def is_part(path: Path) -> bool:
     """Whether a file is of such a folder, and not the one that lists its recordings."""
-    return path.name in ("text", "segments", *_ABOUT) and path.with_name(RECORDINGS).is_file()
+    return path.name in (*_TEXTS, "segments", *_ABOUT) and path.with_name(RECORDINGS).is_file()
 
 
 def rows(folder: Path, wanted: Wanted) -> Iterator[Row]:
@@ -36,13 +38,14 @@ def rows(folder: Path, wanted: Wanted) -> Iterator[Row]:
         ManifestError: if one of the files cannot be read, or there is no `text` where it is needed.
     """
     recordings, repeated = _table(folder / RECORDINGS)
-    if wanted.needs_text and not (folder / "text").is_file():
+    listed = next((path for path in map(folder.joinpath, _TEXTS) if path.is_file()), folder / _TEXTS[0])
+    if wanted.needs_text and not listed.is_file():
         raise ManifestError(
             "The Kaldi folder {folder} has no file named text: add one with a line for each utterance, "
             "its id and what is said.",
             folder=folder,
         )
-    texts, repeated_texts = _table(folder / "text")
+    texts, repeated_texts = _table(listed)
     utterances, repeated_utterances = _table(folder / "segments")
     about = {name: _table(folder / name)[0] for name in _ABOUT}
     clips = (_slices if utterances else _whole)(utterances or recordings, recordings)

@@ -34,8 +34,8 @@ _VCTK = re.compile(r"(([ps]\d+)_\d+)_mic\d$")
 """VCTK recorded each sentence with two microphones: what it is called without them, and who speaks."""
 _TIMIT, _TIMIT_RATE = re.compile(r"0 (\d{4,}) (.+)"), 16_000
 """TIMIT has the number of samples before what is said, and a folder for each who speaks."""
-_LRS = re.compile(r"Text:\s*(.*)\nConf:")
-_OF_CHARACTERS = re.compile(r"^\s*\[\[[\d., \[\]]*\]\s*$", re.MULTILINE)
+_LRS = re.compile(r"Text: {0,9}(.*)\nConf:")
+_OF_CHARACTERS = re.compile(r"^[ \t]*\[\[[\d., \[\]]*\][ \t]*$", re.MULTILINE)
 _LEAST_NAME = 4
 """Of a name of a sound, with a digit in it; shorter ones may be said."""
 _Key = TypeVar("_Key")

@@ -26,7 +26,7 @@ _LIST = re.compile(
 """Names of files with the texts of many sounds: LibriSpeech, MLS, JSUT, AISHELL, AISHELL-3, MAGICDATA,
 VoxForge, CSS10, KSS, FunASR and Kaldi, of Festival, and of the corpora that Google gave to OpenSLR."""
 OF_FESTIVAL = ".data"
-_IN_LISP = re.compile(r'\(\s*(\S+)\s+"(.*)"\s*\)\s*')
+_IN_LISP = re.compile(r'^\( ?(\S+) +"(.*)" ?\)\s*$')
 """`( arctic_a0001 "Author of the danger trail." )`."""
 _LINE = re.compile(r"\s*([^\t|:\s]+)\s*([\t|:\s]+)(.+)")
 _FEATURES = "mfc"

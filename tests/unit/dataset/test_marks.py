@@ -66,6 +66,20 @@ def test_what_says_that_nobody_speaks_is_no_text(text: str) -> None:
         plain(text)
 
 
+@pytest.mark.parametrize("times", ["00:00:01,000 --> 00:00:02,000\n", "[00:01.00 --> 00:02.000] "])
+def test_captions_are_no_text(times: str) -> None:
+    assert plain("from here --> there") == "from here --> there"
+    with pytest.raises(ManifestError, match="The text has the times of captions in it"):
+        plain(f"{times}good morning")
+
+
+@pytest.mark.parametrize("begin", ["<|", "<", "<comma>", "(", "[[", "\ud55c/"])
+@pytest.mark.parametrize("repeated", ["a", " ", "<|en|>", "<en>", "(", "\n", "+"])
+def test_marks_without_end_take_no_longer_than_other_text(begin: str, repeated: str) -> None:
+    text = begin + repeated * 100_000
+    plain(told_by(text).text)
+
+
 def test_a_list_with_tokens_is_read_by_them(tmp_path: Path) -> None:
     write_sound(tmp_path / "a.wav", 3.0)
     texts = [

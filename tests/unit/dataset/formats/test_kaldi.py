@@ -93,3 +93,12 @@ def test_a_folder_without_texts_is_refused_unless_none_are_needed(data: Path) ->
     with pytest.raises(ManifestError, match="has no file named text"):
         read_manifest(data)
     assert [example.text for example in read_manifest(data, needs_text=False).examples] == ["", ""]
+
+
+@pytest.mark.parametrize("name", ["text.txt", "trans.txt"])
+def test_the_texts_may_be_called_as_those_of_funasr_and_aishell_2(data: Path, name: str) -> None:
+    before = said(read_manifest(data))
+    (data / "text").rename(data / name)
+    assert said(read_manifest(data)) == before
+    with pytest.raises(ManifestError, match=f"{name} belongs to the recordings beside it: name its folder"):
+        read_manifest(data / name)
