@@ -27,7 +27,7 @@ _LOOKS = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
 _SOUNDS = re.compile(r"\[[^\[\]]*\](?::\s)?|^\([^()]*\)(?::\s)?|^（[^（）]*）$|^【[^【】]*】$")
 _TURN = re.compile(r"^(?:(?:-|–|—|>>+)\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’&#-]+:\s)?")
 """Another one speaks, whose name may follow in capitals."""
-_NAME = re.compile(r"^(?:(?:-|–|—|>>+)\s*)?([^\W\d_][^:]{0,40}):\s+(?=\S)")
+_NAME = re.compile(r"^(?:(?:-|–|—|>>+)\s*)?([^\W\d_][^:：]{0,40})(?::\s+|：\s*)(?=\S)")
 _NAMED_SHARE = 0.3
 """Of captions, so many begin with a name where names are written."""
 _UNSAID = re.compile(r"[♪♫♬]|\bwww\.|https?://")

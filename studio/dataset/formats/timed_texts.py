@@ -33,7 +33,7 @@ _TIMED = re.compile(
     rf"^(?:{'|'.join(_LABELS)})$|-->|^\[\d+:\d\d(?:\.\d+)?\]|\A\s*0 \d{{4,}} \D", re.MULTILINE
 )
 """Labels, captions, and the numbers of samples before what is said in texts of TIMIT and aligners."""
-_ALIGNED = re.compile(r"(?:#\s*\n)?(?:[\d.]+ +[\d.]+ +\S+ *(?:\n|\Z)){2,}")
+_ALIGNED = re.compile(r"(?:#\s*\n)?(?:(?:\d+\.\d+ +[\d.]+|\d+ +\d{4,}) +\S+ *(?:\n|\Z)){2,}")
 """`0.14 0.20 m`, or HTK's `0 1400000 sil`."""
 _UNSPOKEN = re.compile(r"\(\(|\)\)|\{[^{}]*\}|\(\d+\)|(?<!\S)[%&@](?=\w)")
 """In texts of LDC, what is not clear and what is heard, and `%um`; of TED-LIUM `{SMACK}` and `it's(2)`."""

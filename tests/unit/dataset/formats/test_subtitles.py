@@ -200,6 +200,7 @@ def test_who_speaks_and_how_is_not_said(sound: Sound, tmp_path: Path, shown: str
             "Note: hello It is so Or not Note: no Well So Yes",
         ),
         ("First: hello|Second: no", "First: hello Second: no"),
+        ("\u5f20\u4e09\uff1a\u597d|\u674e\u56db\uff1a\u884c|\u5f20\u4e09\uff1a\u662f", "\u597d\u884c\u662f"),
         ("- Bob: Go\n- Ann: No|- Ann: Yes|- Bob: Right", "Go No Yes Right"),
     ],
 )

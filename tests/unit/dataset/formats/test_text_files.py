@@ -192,6 +192,7 @@ def test_the_times_of_single_sounds_are_no_text(sound: Sound, tmp_path: Path, te
         ("good morning (X01_S0041)\n", "good morning"),
         ("Text:  GOOD MORNING\nConf:  2\n\nWORD START END ASDSCORE\nGOOD 0.0 0.2 3.1\n", "GOOD MORNING"),
         ("X01_S00412 is its name", "X01_S00412 is its name"),
+        ("1 2 3\n4 5 6\n", "1 2 3 4 5 6"),
         ("X01_S0041", "X01_S0041"),
     ],
 )
