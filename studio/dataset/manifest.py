@@ -1,6 +1,7 @@
 """Lists of clips from wherever they are: a file, a folder, the demo speech, or a dataset of the model hub."""
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -19,7 +20,7 @@ from studio.dataset.rows import NO_TEXT, example_of
 from studio.dataset.sequences import joined, store
 from studio.dataset.tables import sound_rows
 from studio.errors import ManifestError
-from studio.files import user_path
+from studio.files import files_below, user_path
 from studio.options.sources import (
     DEMO,
     LIST_ENDINGS,
@@ -33,6 +34,9 @@ from studio.settings import DEMO_SPEECH, Settings
 
 __all__ = ["Example", "Manifest", "RowProblem", "TextSegment", "read_manifest"]
 
+_WITHOUT_HEADER = (".pcm", ".raw")
+_FROM_BARE = ("ffmpeg", "-f", "s16le", "-ar", "16000", "-ac", "1", "-i")
+"""KsponSpeech and other corpora of AIHub have such files."""
 _DEMO_PARTS = ("train", "validation", "test")
 _METADATA = ("metadata.csv", "metadata.jsonl", "metadata.tsv", "metadata.json")
 MOST_ROWS = 10**9
@@ -221,6 +225,13 @@ def _read_folder(folder: Path, reading: _Reading, *, is_named: bool = False) -> 
             "name in it.",
             folder=folder,
             split=split,
+        )
+    if not any(sound_rows(folder)) and (bare := next(iter(files_below(folder, _WITHOUT_HEADER)), None)):
+        raise ManifestError(
+            "The recordings in {folder} have no header that tells their rate: make WAV files of them, mostly "
+            "with {command}.",
+            folder=folder,
+            command=shlex.join([*_FROM_BARE, bare.name, bare.with_suffix(".wav").name]),
         )
     if not any(sound_rows(folder)):
         raise ManifestError("The folder {folder} has neither recordings nor a list of any.", folder=folder)

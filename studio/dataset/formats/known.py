@@ -62,10 +62,11 @@ def read_list(path: Path, wanted: Wanted, split: str = "train") -> Listed:
     beside = path.absolute().parent
     if path.name == kaldi.RECORDINGS:
         check_text(path)
-        return Listed("kaldi", kaldi.rows(path.parent, wanted), (beside,), has_columns=False)
-    names_none = set(ALIASES["audio"]).isdisjoint(timed_texts.told_by(path) or ())
-    if names_none and path.suffix.lower() in timed_texts.ENDINGS and text_files.is_text(path):
-        raise _belongs_to_its_folder(path)
+        return Listed("kaldi", kaldi.rows(path.parent, wanted), (beside, beside.parent), has_columns=False)
+    if path.suffix.lower() in timed_texts.ENDINGS and text_files.is_text(path):
+        told = timed_texts.told_by(path) or {}
+        if told.keys().isdisjoint(ALIASES["audio"]):  # else it is a list, too
+            raise _belongs_to_its_folder(path)
     blank_lines, first_line = check_text(path)
     if ljspeech.is_one(path, first_line):
         places = (beside, beside / ljspeech.SOUND_FOLDER)

@@ -102,3 +102,11 @@ def test_the_texts_may_be_called_as_those_of_funasr_and_aishell_2(data: Path, na
     assert said(read_manifest(data)) == before
     with pytest.raises(ManifestError, match=f"{name} belongs to the recordings beside it: name its folder"):
         read_manifest(data / name)
+
+
+def test_the_sounds_may_lie_beside_the_folder(tmp_path: Path, sound: Sound) -> None:
+    sound("train/a.wav")
+    (tmp_path / "train/transcripts").mkdir()
+    for name, line in {"wav.scp": "a a.wav\n", "text": "a good morning\n"}.items():
+        (tmp_path / "train/transcripts" / name).write_text(line, encoding="utf-8")
+    assert said(read_manifest(tmp_path / "train/transcripts")) == [("a.wav", "good morning")]

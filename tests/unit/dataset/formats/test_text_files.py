@@ -286,3 +286,12 @@ def test_what_cannot_be_opened_and_what_names_itself_is_said(
         "The row has a NUL, which is in no text: save it again in UTF-8.",
     ]
     assert said(manifest.read_manifest(tmp_path, replace(settings, on_spaces=True))) == [("c.wav", "said")]
+
+
+def test_recordings_without_a_header_are_refused_with_what_makes_wav_of_them(tmp_path: Path) -> None:
+    for name in ("KsponSpeech_000001.pcm", "KsponSpeech_000001.txt"):
+        (tmp_path / name).write_bytes(b"\xec\x95\x84" * 99)
+    with pytest.raises(
+        ManifestError, match=r"ffmpeg -f s16le .* -i KsponSpeech_000001\.pcm KsponSpeech_000001\.wav"
+    ):
+        read_manifest(tmp_path)
