@@ -3,26 +3,27 @@
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from studio.errors import ConfigError
 from studio.files import read_json
 from studio.memory.calibration import calibrate
-from studio.memory.fit import for_card, largest_within
+from studio.memory.fit import elsewhere, for_card, largest_within
 from studio.memory.gpus import GPUS, Gpu, card, detected_gpus, usable_bytes, verdict
 from studio.memory.inference import estimate_inference
 from studio.memory.inference_plan import WIDTHS, InferencePlan
+from studio.memory.ladder import sized
 from studio.memory.overhead import on_card
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate, TrainingPlan
 from studio.memory.savings import Saving, savings
 from studio.memory.trace.result import Trace
 from studio.memory.trace.store import traced
-from studio.memory.training import estimate_training
 from studio.messages import Joined, Message
+from studio.options.checks import check_between
 from studio.options.choices import ALL_LINEAR, BITS, DTYPES, ENGINES, FASTER_WHISPER, PRECISIONS, TRANSFORMERS
-from studio.options.training import FIELDS, TrainingConfig
+from studio.options.training import FIELDS, TrainingConfig, bounds_of
 from studio.options.values import check_numbers
 from studio.registry.spec import ModelDimensions
 from studio.registry.store import ModelRegistry
@@ -75,8 +76,8 @@ class Sizes:
 
     estimate: MemoryEstimate
     """On the GPU asked about; corrected by what was measured there, if that is in this machine."""
-    elsewhere: MemoryEstimate
-    """The same for any card, to be asked what it is on others."""
+    elsewhere: Callable[[Gpu], MemoryEstimate]
+    """The same on another card."""
     for_batch: Callable[[int], MemoryEstimate]
     """The same for another batch size."""
     count_savings: Callable[[], tuple[Saving, ...]] = tuple
@@ -118,7 +119,7 @@ def answer(question: Question, registry: ModelRegistry, receipts: Path | None = 
     gpu = gpu_named(question.gpu)
     dimensions = shape_of(question.base_model, registry)
     if question.use == TRAIN:
-        return run_sizes(training_plan_of(question), dimensions, gpu, receipts).on(gpu)
+        return run_sizes(_planned(question), dimensions, gpu, receipts).on(gpu)
     plan = inference_plan(
         question.base_model,
         registry,
@@ -136,26 +137,29 @@ def run_sizes(
 ) -> Sizes:
     """Memory of a run, on a GPU that may have been measured; `receipts` is the folder of what was."""
     known = calibrate(gpu, receipts)
+    here = for_card(plan, gpu)
 
     def size_run(batch_size: int) -> MemoryEstimate:
         """What the run takes with batches of that size."""
-        sized = replace(plan, batch_size=batch_size)
-        estimate = estimate_training(sized, dimensions)
-        return known.correct(estimate, sized, dimensions) if known else estimate
+        return sized(replace(here, batch_size=batch_size), dimensions, known)
 
-    elsewhere = estimate_training(plan, dimensions)
-    return Sizes(size_run(plan.batch_size), elsewhere, size_run, lambda: savings(plan, dimensions, known))
+    return Sizes(
+        size_run(here.batch_size),
+        partial(elsewhere, plan, dimensions),
+        size_run,
+        lambda: savings(here, dimensions, known),
+    )
 
 
 def transcription_sizes(plan: InferencePlan, dimensions: ModelDimensions, gpu: Gpu | None) -> Sizes:
     """Memory of a transcription, on a GPU."""
 
-    def size(batch_size: int) -> MemoryEstimate:
+    def size(batch_size: int, card: Gpu | None = gpu) -> MemoryEstimate:
         """What it takes with that many windows at once."""
         estimate = estimate_inference(replace(plan, batch_size=batch_size), dimensions)
-        return on_card(estimate, gpu.architecture) if gpu else estimate
+        return on_card(estimate, card.architecture) if card else estimate
 
-    return Sizes(size(plan.batch_size), estimate_inference(plan, dimensions), size)
+    return Sizes(size(plan.batch_size), partial(size, plan.batch_size), size)
 
 
 def traced_run(config: TrainingConfig, label_length: int, services: Services) -> Trace:
@@ -188,13 +192,14 @@ def training_config(question: Question) -> TrainingConfig:
 
 def training_plan_of(question: Question) -> TrainingPlan:
     """What the calculator makes of the form, on its GPU."""
-    plan = planned(
-        training_config(question),
-        question.label_length,
-        num_gpus=question.num_gpus,
-        sharding=question.sharding,
-    )
-    return for_card(plan, gpu_named(question.gpu))
+    return for_card(_planned(question), gpu_named(question.gpu))
+
+
+def _planned(question: Question) -> TrainingPlan:
+    """The same on any GPU."""
+    check_between("num_gpus", question.num_gpus, *bounds_of("num_processes"))
+    config = replace(training_config(question), num_processes=question.num_gpus, sharding=question.sharding)
+    return planned(config, question.label_length)
 
 
 def gpus() -> tuple[Gpu, ...]:

@@ -14,6 +14,7 @@ from studio.registry.store import ModelRegistry
 from studio.runs.oom import ended_run
 from studio.services import Services
 from studio.training.plan import config_of, planned
+from studio.training.warm_start import shaped
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def explain_oom(question: OomQuestion, registry: ModelRegistry) -> OomAnswer:
     config = question.config
     if config is None:
         return OomAnswer(explain(question.text), None)
+    config = shaped(config, registry)
     plan = planned(config, question.label_length)
     diagnosis = explain(question.text, plan, shape_of(config.base_model, registry))
     repaired = diagnosis.repaired

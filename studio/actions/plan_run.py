@@ -11,9 +11,10 @@ import psutil
 from studio.dataset.example import RowProblem
 from studio.errors import StudioError
 from studio.memory.calibration import calibrate
+from studio.memory.fit import for_card
 from studio.memory.gpus import Gpu, Verdict, card, usable_bytes, verdict
+from studio.memory.ladder import sized
 from studio.memory.plan import LABEL_LENGTH, MemoryEstimate
-from studio.memory.training import estimate_training
 from studio.messages import Message
 from studio.options.sources import sources_of
 from studio.options.training import TrainingConfig
@@ -27,6 +28,7 @@ from studio.training.data.sources import read_list, row_judge
 from studio.training.plan import training_plan
 from studio.training.preflight import shared_by_lists
 from studio.training.schedule import Schedule
+from studio.training.warm_start import shaped
 from studio.units import duration_message, format_bytes
 
 Found = TypeVar("Found")
@@ -169,10 +171,9 @@ def _sized(config: TrainingConfig, gpu: Gpu | None, services: Services) -> Memor
         dimensions: ModelDimensions | None = services.registry.get(config.base_model).dimensions
         if dimensions is None:
             return None
+        config = shaped(config, services.registry)
         plan = replace(training_plan(config, has_gpu=gpu is not None), label_length=LABEL_LENGTH)
-        estimate = estimate_training(plan, dimensions)
-        known = calibrate(gpu, services.settings.calibration)
-        return known.correct(estimate, plan, dimensions) if known else estimate
+        return sized(for_card(plan, gpu), dimensions, calibrate(gpu, services.settings.calibration))
     except StudioError:
         return None
 

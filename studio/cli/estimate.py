@@ -96,13 +96,13 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
         else:
             config = run_options(rest)
             config = warm_started(config, services.registry)
-            plan = for_card(planned(config, given.label_length), gpu)
+            plan = planned(config, given.label_length)
             dimensions = shape_of(config.base_model, services.registry)
             sizes = run_sizes(plan, dimensions, gpu, settings.calibration)
             helps = remedies(plan.batch_size, config)
             if given.trace:
                 say("tracing one training step")
-                trace = traced(plan, dimensions, settings)
+                trace = traced(for_card(plan, gpu), dimensions, settings)
     if given.json:
         cards = {row.name: said for row, said in cards_for(sizes.elsewhere)} if given.cards else None
         show_json(
@@ -117,7 +117,7 @@ def run(arguments: Sequence[str], settings: Settings) -> int:
     else:
         show(_summary(sizes, gpu, trace, helps))
         if given.cards:
-            show(_cards(sizes.elsewhere))
+            show(_cards(sizes))
     return 0
 
 
@@ -153,8 +153,11 @@ def _fit(sizes: Sizes, gpu: Gpu | None) -> dict[str, Any]:
     }
 
 
-def _cards(estimate: MemoryEstimate) -> str:
-    rows = [(gpu.name, format_bytes(gpu.memory_bytes), _VERDICTS[said]) for gpu, said in cards_for(estimate)]
+def _cards(sizes: Sizes) -> str:
+    rows = [
+        (gpu.name, format_bytes(gpu.memory_bytes), _VERDICTS[said])
+        for gpu, said in cards_for(sizes.elsewhere)
+    ]
     return table(("CARD", "MEMORY", "THIS"), rows)
 
 

@@ -50,10 +50,9 @@ class FitResult:
     known: Calibration | None = None
     """What is known of the card, and has corrected all of this."""
 
-    @property
-    def elsewhere(self) -> MemoryEstimate:
-        """What the plan takes on any card, to be asked what it is on others."""
-        return estimate_of(self.plan, self.dimensions)
+    def elsewhere(self, gpu: Gpu) -> MemoryEstimate:
+        """What the plan takes on another card."""
+        return elsewhere(self.plan, self.dimensions, gpu)
 
     @cached_property
     def largest_batch_size(self) -> int:
@@ -146,10 +145,15 @@ def largest_within(estimate: Callable[[int], MemoryEstimate], budget_bytes: int)
     return low
 
 
-def cards_for(estimate: MemoryEstimate) -> tuple[tuple[Gpu, Verdict], ...]:
-    """Every card of the table with what becomes of the plan on it, the smallest first."""
+def elsewhere(plan: TrainingPlan, dimensions: ModelDimensions, gpu: Gpu) -> MemoryEstimate:
+    """What a run takes on a card where nothing was measured, in the types that the card can compute in."""
+    return on_card(estimate_of(for_card(plan, gpu), dimensions), gpu.architecture)
+
+
+def cards_for(estimate_on: Callable[[Gpu], MemoryEstimate]) -> tuple[tuple[Gpu, Verdict], ...]:
+    """Every card of the table with what becomes on it of what takes `estimate_on` it, the smallest first."""
     ordered = sorted(GPUS, key=lambda gpu: (gpu.memory_bytes, gpu.name))
-    return tuple((gpu, verdict(on_card(estimate, gpu.architecture), usable_bytes(gpu))) for gpu in ordered)
+    return tuple((gpu, verdict(estimate_on(gpu), usable_bytes(gpu))) for gpu in ordered)
 
 
 def _kinds(wish: TrainingPlan, keep: Collection[str]) -> Iterator[TrainingPlan]:

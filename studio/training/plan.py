@@ -103,17 +103,9 @@ def _comes_again(config: TrainingConfig) -> bool:
     return config.may_keep_encoder_states and has_epochs and not config.augment_config_path
 
 
-def planned(
-    config: TrainingConfig, label_length: int, *, num_gpus: int | None = None, sharding: str | None = None
-) -> TrainingPlan:
-    """The plan of a run on a GPU, whose longest text has so many tokens; one a process, unless told."""
-    plan = training_plan(config, has_gpu=True)
-    return replace(
-        plan,
-        label_length=label_length,
-        num_gpus=config.num_processes if num_gpus is None else num_gpus,
-        sharding=sharding or config.sharding,
-    )
+def planned(config: TrainingConfig, label_length: int) -> TrainingPlan:
+    """The plan of a run on a GPU, whose longest text has so many tokens."""
+    return replace(training_plan(config, has_gpu=True), label_length=label_length)
 
 
 def config_of(plan: TrainingPlan, config: TrainingConfig) -> TrainingConfig:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from studio.errors import AdapterMismatchError, ConfigError
+from studio.errors import AdapterMismatchError, ConfigError, StudioError
 from studio.files import read_json, require_free_space
 from studio.methods import METHODS
 from studio.options.choices import ALL_LINEAR
@@ -107,6 +107,15 @@ def warm_started(config: TrainingConfig, registry: ModelRegistry) -> TrainingCon
                 value=_shown(value),
             )
     return replace(config, **own)
+
+
+def shaped(config: TrainingConfig, registry: ModelRegistry) -> TrainingConfig:
+    """`warm_started` without a download; `config` as it is if its adapter is not here or contradicts it."""
+    try:
+        found = warm_started(replace(config, local_files_only=True), registry)
+    except StudioError:
+        return config
+    return replace(found, local_files_only=config.local_files_only)
 
 
 def adapter_folder(config: TrainingConfig, registry: ModelRegistry) -> Path:

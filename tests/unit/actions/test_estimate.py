@@ -1,11 +1,15 @@
 """What makes a plan smaller, and in which precisions a transcription is sized."""
 
 import json
+import shlex
+from dataclasses import replace
 
 import pytest
 
 from studio.actions.estimate import (
     Question,
+    answer,
+    estimate_command,
     inference_plan,
     precisions,
     remedies,
@@ -15,7 +19,8 @@ from studio.actions.estimate import (
 )
 from studio.cli import estimate
 from studio.errors import AdapterMismatchError, ConfigError
-from studio.options.choices import ENGINES
+from studio.memory.fit import cards_for
+from studio.options.choices import ENGINES, SHARDINGS
 from studio.options.training import TrainingConfig
 from studio.registry.store import DEMO_ID
 from studio.services import Services
@@ -101,6 +106,26 @@ def test_a_transcription_is_made_smaller_by_its_batch() -> None:
 def test_a_run_is_sized_as_its_gpu_computes(gpu: str, precision: str) -> None:
     plan = training_plan_of(Question("small", gpu=gpu))
     assert (plan.precision, plan.base_dtype) == (precision, precision)
+
+
+@pytest.mark.parametrize("question", [Question("base", gpu="A30", per_device_train_batch_size=31)])
+def test_every_card_of_the_list_is_judged_as_if_it_alone_were_asked_about(
+    question: Question, settings: Settings
+) -> None:
+    registry = Services.open(settings).registry
+    for gpu, said in cards_for(answer(question, registry).elsewhere):
+        assert answer(replace(question, gpu=gpu.name), registry).verdict == said, gpu.name
+
+
+@pytest.mark.parametrize("sharding", SHARDINGS)
+def test_several_gpus_are_sized_as_the_command_line_does(
+    sharding: str, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = Question("base", gpu="A30", per_device_train_batch_size=1, num_gpus=8, sharding=sharding)
+    assert estimate.run([*shlex.split(estimate_command(question))[4:], "--json"], settings) == 0
+    shown = json.loads(capsys.readouterr().out)
+    found = answer(question, Services.open(settings).registry)
+    assert {name: shown[name] for name in found.estimate.to_json()} == found.estimate.to_json()
 
 
 def test_no_gpu_at_all_is_refused_as_on_the_command_line() -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from studio.actions.estimate import Question, answer
 from studio.actions.plan_run import plan_run
-from studio.files import write_json, write_text
+from studio.files import read_json, write_json, write_text
+from studio.memory.gpus import find_gpu
 from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.runs.status import iso
@@ -16,6 +18,7 @@ from studio.settings import Settings
 from studio.training.run_dir import RunDir
 from studio.training.schedule import Schedule
 from tests.reading import read_source
+from tests.unit.registry.conftest import make_adapter
 
 
 @pytest.fixture
@@ -68,6 +71,26 @@ def test_clips_in_a_language_that_whisper_has_not_are_not_counted_and_shared_one
     assert plan.clips == 1 and plan_run(replace(config, language="en"), services).clips == 4
     assert "4 of 12 evaluation clips are also trained on" in str(plan.to_json()["shared"])
     assert plan_run(replace(config, test_data=""), services).shared is None
+
+
+def test_a_run_that_goes_on_from_an_adapter_is_sized_by_its_rank_and_layers(services: Services) -> None:
+    base = services.registry.get("base").dimensions
+    assert base is not None
+    folder = make_adapter(services.settings.models / "first", "openai/whisper-base", base)
+    told = {**read_json(folder / "adapter_config.json"), "lora_alpha": 4, "target_modules": ["q_proj", "fc2"]}
+    write_json(folder / "adapter_config.json", told)
+    config = TrainingConfig(base_model="openai/whisper-base", max_steps=1)
+    same = replace(config, lora_r=2, lora_alpha=4, target_modules=("q_proj", "fc2"))
+    assert plan_run(replace(config, adapter="first"), services).estimate == plan_run(same, services).estimate
+
+
+@pytest.mark.parametrize("gpu", ["T4", "A30", "H100"])
+def test_the_memory_before_the_start_is_that_of_the_calculator(
+    gpu: str, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("studio.actions.plan_run.card", lambda _text: find_gpu(gpu))
+    told = plan_run(TrainingConfig(base_model="base", max_steps=1), services).estimate
+    assert told == answer(Question("base", gpu=gpu), services.registry).estimate
 
 
 def test_what_is_not_known_before_the_start_is_left_out(services: Services) -> None:

@@ -151,7 +151,7 @@ def test_the_largest_batch_fits_and_one_more_does_not() -> None:
 
 
 def test_cards_from_the_smallest_that_runs_it_upwards_all_run_it() -> None:
-    cards = cards_for(fit(dimensions_of("large-v3"), 12 * GIB, LORA).estimate)
+    cards = cards_for(fit(dimensions_of("large-v3"), 12 * GIB, LORA).elsewhere)
     assert {gpu for gpu, _verdict in cards} == set(GPUS)
     verdicts = {gpu.name: verdict for gpu, verdict in cards}
     assert verdicts["GeForce RTX 2060"] == "does_not_fit" and verdicts["H200"] == "fits"
