@@ -114,12 +114,13 @@ def explain(
     """What an error or a log says about memory; `plan` and `dimensions` are those of the run, if known."""
     report = read_report(text)
     others = _others(report)
-    is_gpu = report.kind in (OomKind.GPU, OomKind.LIBRARY, OomKind.BITSANDBYTES)
+    is_gpu = report.kind.is_of_gpu and not report.is_transcribing
     part = likely_part(report, plan, dimensions) if is_gpu else None
     repaired = None
     if plan is not None and dimensions is not None and is_gpu:
         repaired = _repaired(report, others or 0, plan, dimensions)
-    sentences = [*_sentences(report, others, part), *_doubts(report, repaired)]
+    is_divided = plan is not None and plan.sharding in ("zero3", "fsdp")
+    sentences = [*_sentences(report, others, part, is_divided), *_doubts(report, repaired)]
     return OomDiagnosis(report, (*sentences, *_advice(report, others, repaired)), others, part, repaired)
 
 
@@ -150,10 +151,11 @@ def _repaired(report: OomReport, others: int, plan: TrainingPlan, dimensions: Mo
     return fit(dimensions, max(0, min(limits)), plan)
 
 
-def _sentences(report: OomReport, others: int | None, part: Part | None) -> list[Message]:
+def _sentences(report: OomReport, others: int | None, part: Part | None, is_divided: bool) -> list[Message]:
+    """`is_divided`: whether the run shares its weights out among its GPUs."""
     if report.kind is not OomKind.GPU:
         return [_OTHER_KINDS[report.kind]] if report.is_certain else [_LIKELY]
-    return [_happened(report), *_who(report, others), *([_WANTED[part]] if part else [])]
+    return [_happened(report), *_who(report, others, is_divided), *([_WANTED[part]] if part else [])]
 
 
 def _happened(report: OomReport) -> Message:
@@ -171,7 +173,7 @@ def _happened(report: OomReport) -> Message:
     )
 
 
-def _who(report: OomReport, others: int | None) -> list[Message]:
+def _who(report: OomReport, others: int | None, is_divided: bool) -> list[Message]:
     said = []
     if report.allocated_bytes is not None:
         allocated = format_bytes(report.allocated_bytes)
@@ -194,7 +196,7 @@ def _who(report: OomReport, others: int | None) -> list[Message]:
         )
     if others:
         said.append(_others_sentence(report, others))
-    if len(report.gpus) > 1:
+    if len(report.gpus) > 1 and not is_divided:
         said.append(
             Message(
                 "GPUs {gpus} all ran out: each holds a copy of the model, so that more GPUs of this size do "
@@ -255,8 +257,8 @@ def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -
             )
         )
     if repaired is None:
-        if report.kind in (OomKind.GPU, OomKind.LIBRARY, OomKind.BITSANDBYTES):
-            said.append(_GENERAL)
+        if report.kind.is_of_gpu:
+            said.append(_TRANSCRIBING if report.is_transcribing else _GENERAL)
     elif repaired.fits:
         size = format_bytes(repaired.estimate.device_bytes)
         said.append(
@@ -283,6 +285,10 @@ def _has_much_kept(report: OomReport) -> bool:
 _GENERAL = Message(
     "In this order: gradient checkpointing, a smaller batch with gradient accumulation, a smaller batch in "
     "evaluation, LoRA instead of all weights, 4 bits, a smaller model."
+)
+_TRANSCRIBING = Message(
+    "It happened while transcribing. In this order: end what else is on the GPU, fewer windows at once, "
+    "compute type int8_float16, a smaller beam, a smaller model."
 )
 _WANTED = {
     **dict.fromkeys(

@@ -10,6 +10,8 @@ from studio.units import KIB, parse_bytes
 LONGEST_TEXT = 400_000
 """Characters that are read, from the end: a log's last lines tell why it ended."""
 _LONGEST_TRACE = 20_000
+_MOST_HELD = 2**50
+"""More is what a driver says that does not know."""
 _REACH = 1600
 """Characters after the first words of a message in which its figures stand."""
 
@@ -43,6 +45,11 @@ class OomKind(StrEnum):
     def is_memory(self) -> bool:
         """Whether memory is what the text speaks of, or what bitsandbytes saves of it."""
         return self not in (OomKind.TIME, OomKind.INDEX, OomKind.VERSIONS, OomKind.UNKNOWN)
+
+    @property
+    def is_of_gpu(self) -> bool:
+        """Whether the GPU's memory was short."""
+        return self in (OomKind.GPU, OomKind.LIBRARY, OomKind.BITSANDBYTES)
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ class OomReport:
     """The variable that sets the allocator, as the message calls it: its name depends on version and GPU."""
     tool: str = "nvidia-smi"
     """What lists the processes on the GPU."""
+    is_transcribing: bool = False
+    """Whether CTranslate2 or whisper.cpp says so, which train nothing."""
     words: str = ""
     """The line that was recognised."""
     trace: str = field(default="", repr=False)
@@ -98,8 +107,9 @@ def _wrapped(pattern: str) -> re.Pattern[str]:
 
 
 _SIZE = r"(\d{1,20}(?:\.\d{1,20})?) ?(bytes|[KMGT]i?B)\b"
+_BACKENDS = "CUDA|HIP|XPU|NPU|MLU|MUSA"
 _GPU_MESSAGE = _wrapped(
-    r"(?:(?:CUDA|HIP|XPU|MPS backend) out of memory(?s:.){0,200}?Tried to allocate"
+    rf"(?:(?:{_BACKENDS}|MPS backend) out of memory(?s:.){{0,200}}?[Tt]ried to allocate"
     r"|Allocation on device [^\n]{0,80}\nCurrently allocated[^\n]{0,80}\nRequested\s{0,20}:) " + _SIZE
 )
 """Of PyTorch's allocators; cudaMallocAsync lists its figures."""
@@ -126,17 +136,20 @@ _FIGURES = {
     "process_bytes": (rf"this process has {_SIZE} memory in use",),
 }
 _UNALLOCATED = (rf"{_SIZE} is reserved by PyTorch but unallocated", rf"{_SIZE} cached\b")
-_SETTINGS = {"CUDA": "PYTORCH_CUDA_ALLOC_CONF", "HIP": "PYTORCH_HIP_ALLOC_CONF"}
+_SETTINGS = {name: f"PYTORCH_{name}_ALLOC_CONF" for name in ("CUDA", "HIP", "NPU")}
 """Where a message names none; other allocators have no such setting."""
-_TOOLS = {"HIP": "rocm-smi", "XPU": "xpu-smi"}
+_TOOLS = {"HIP": "rocm-smi", "XPU": "xpu-smi", "NPU": "npu-smi", "MLU": "cnmon", "MUSA": "mthreads-gmi"}
 _HOLDER = re.compile(rf"Process (\d+) has {_SIZE} memory in use")
-_GPU_INDEX = _wrapped(r"\bGPU (\d{1,5})(?:;| has)")
+_GPU_INDEX = _wrapped(r"\b(?:GPU|NPU|MLU|MUSA) (\d{1,5})(?:;| has)")
 _CPU_BYTES = _wrapped(r"DefaultCPUAllocator: (?s:.){0,200}?tr(?:ied|ying) to allocate (\d{1,20}) bytes")
 _NUMPY_BYTES = _wrapped(rf"Unable to allocate {_SIZE} for an array")
 _KILLED_RSS = re.compile(r"Killed process \d+[^\n]{0,300}?anon-rss:(\d{1,20})kB")
 
 _RUST_BYTES = _wrapped(r"memory allocation of (\d{1,20}) bytes failed")
-_CERTAIN = re.compile(r"_ALLOC_FAILED|AllocFailed|memory_error")
+_CERTAIN = re.compile(r"_ALLOC_FAILED|AllocFailed|memory_error|DEVICE_ALLOCATION_FAILED")
+_TRANSCRIBERS = re.compile(
+    r"CUDA failed with|cuBLAS failed with|faster_whisper|ctranslate2|ggml|whisper_init"
+)
 
 _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     # After these two, cuBLAS and cuDNN fail as they do for want of memory.
@@ -151,7 +164,8 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
         OomKind.BITSANDBYTES,
         re.compile(
-            r"Error (?:out of memory|invalid argument|invalid configuration argument) at line \d+ in file|"
+            r"(?:Error|CUDA error:)(?: \d+)? (?:out of memory|invalid (?:configuration )?argument) at "
+            r"line \d+ in file|"
             r"Some modules are dispatched on the CPU or the disk|cublasLt ran into an error"
         ),
     ),
@@ -159,19 +173,21 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
         OomKind.LIBRARY,
         re.compile(
             r"(?:CU|HIP)BLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|"
-            r"CUDNN_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)|"
+            r"CUDNN_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR(?!_HOST))|"
             r"Unable to find a valid cuDNN algorithm|was unable to find an engine to execute|"
-            r"CUSOLVER_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED|miopenStatusAllocFailed|rocblas_status_memory_error|"
-            r"UR_RESULT_ERROR_OUT_OF_RESOURCES"
+            r"CU(?:SOLVER|SPARSE)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED|miopenStatusAllocFailed|"
+            r"rocblas_status_memory_error|(?:UR_RESULT|PI)_ERROR_OUT_OF_RESOURCES|HSA_STATUS_ERROR_OUT_OF_RESOURCES"
         ),
     ),
     (
         OomKind.GPU,
         re.compile(
-            r"(?:CUDA|HIP|XPU) (?:(?:driver )?error: )?out of memory|cudaErrorMemoryAllocation|"
-            r"hipErrorOutOfMemory|UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY|cudaMalloc failed: out of memory|"
-            r"CUDA failed with error out of memory|cuda runtime error \(2\)|CUDA_ERROR_OUT_OF_MEMORY|"
-            r"Cuda failure (?:2 )?'out of memory'|MPS backend out of memory|"
+            rf"\b(?:{_BACKENDS}|C[Uu][Dd][Aa]|MPS backend)\b[^\n]{{0,120}}? '?out of memory|"
+            r"(?:cuda|hip)ErrorMemoryAllocation|hipErrorOutOfMemory|cudaMalloc failed: out of memory|"
+            r"UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY|cuda runtime error \(2\)|CUDA_ERROR_OUT_OF_MEMORY|"
+            r"NVML_SUCCESS == r [^\n]{1,80}CUDACachingAllocator|No executable batch size found|"
+            r"kIOGPUCommandBufferCallbackErrorOutOfMemory|E(?:RROR_OUT_OF_DEVICE_MEMORY|rrorOutOfDeviceMemory)|"
+            r"not enough GPU video memory|"
             r"Invalid buffer size: [\d.]{1,20} [KMGT]i?B|torch\.(?:cuda\.)?OutOfMemoryEr"
         ),
     ),
@@ -179,7 +195,8 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
         OomKind.SHARED,
         re.compile(
             r"insufficient shared memory \(shm\)|unable to (?:open|mmap)[^\n]{0,200}shared memory|Bus error|"
-            r"unable to (?:mmap \d+ bytes from|write to) file </torch_|unable to allocate shared memory"
+            r"unable to (?:mmap \d+ bytes from|write to) file </torch_|unable to allocate shared memory|"
+            r"creating shared memory segment|No space left on device[^\n]{0,20}/dev/shm"
         ),
     ),
     (
@@ -187,7 +204,9 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
         _wrapped(
             r"DefaultCPUAllocator|memory allocation of \d{1,20} bytes failed|"
             r"Unable to allocate [\d.]+ \w+ for an array|"
-            r"\[Errno 12\] Cannot allocate memory|\[WinError 1455\]|error code: <1455>|std::bad_alloc|"
+            r"\[Errno 12\] Cannot allocate memory|fork: Cannot allocate memory|\[WinError (?:8|14|1455)\]|"
+            r"os error (?:12|1455)\b|paging file is too small|error code: <1455>|std::bad_alloc|"
+            r": bad allocation|mkl_malloc: failed to allocate|HOST_ALLOCATION_FAILED|"
             r"(?m:^)(?:\w+\.)*_?(?:Array)?MemoryError\b"
         ),
     ),
@@ -199,11 +218,15 @@ _SIGNS: tuple[tuple[OomKind, re.Pattern[str]], ...] = (
     (
         OomKind.KILLED,
         re.compile(
-            r"^[ \t]*Killed[ \t]*$|: +\d+ Killed\b|zsh: killed|Killed process \d+|oom[-_]kill|OOM ?Killed|"
-            r"SIGKILL|signal: Killed|[Ss]ignal 9\b|\bKilled: 9\b|^\[\d{1,5}\][ +-]{1,8}\d{1,10} killed\b|"
+            r"^[ \t]*(?:\d[\w:.,+-]{7,34}[ \t]+){0,2}Killed[ \t]*$|(?:: +\d+|\bsh: \d+:) Killed\b|"
+            r"zsh: killed|Kill(?:ed)? process \d+|^[ \t]*已(?:杀死|砍掉)|\d 已(?:杀死|砍掉)|"
+            r"oom[-_]kill|OOM ?Killed|\b(?:systemd-oomd|earlyoom)\b|low on resource: memory|"
+            r"after using all available RAM|allocate more memory than is available|"
+            r"\b[Ee]rror (?:code )?137\b|SIGKILL|signal: Killed|[Ss]ignal 9\b|\bKilled: 9\b|"
+            r"^\[\d{1,5}\][ +-]{1,8}\d{1,10} killed\b|"
             r"\btasks? [\d,-]{1,99}: (?:Killed|Out Of Memory)|\bOUT_OF_ME(?:MORY\b|\+)|"
             r"Exceeded (?:job|step) memory limit|return ?code\s{0,8}[:=]?\s{0,8}(?:-9|137)\b|"
-            r"[Ee]xit(?:ed)?(?: with)? ?(?:code|status|value)?\s{0,8}[:=(]?\s{0,8}(?:-9|137)\b",
+            r"[Ee]xit(?:ed)?(?: with)?[ _]?(?:[Cc]ode|status|value)?\s{0,8}[:=(]?\s{0,8}(?:-9|137)\b",
             re.MULTILINE,
         ),
     ),
@@ -247,13 +270,15 @@ def _gpu_report(text: str, messages: list[re.Match[str]]) -> OomReport:
     if figures["reserved_bytes"] is None and unallocated is not None:
         figures["reserved_bytes"] = (figures["allocated_bytes"] or 0) + unallocated
     holders = _holders(whole, figures["total_bytes"])
+    if (figures["process_bytes"] or 0) > _MOST_HELD:
+        figures["process_bytes"] = None
     if figures["process_bytes"] is None:
         # In a container a process does not know its own number: it is the one that holds what PyTorch does.
         ours = _ours(holders, figures["reserved_bytes"])
         figures["process_bytes"] = ours.held_bytes if ours else None
         holders = tuple(holder for holder in holders if holder is not ours)
     gpus = sorted({int(number) for number in _GPU_INDEX.findall(text)})
-    index = re.search(r"\b(?:GPU|Allocation on device) (\d{1,5})\b", whole)
+    index = re.search(r"\b(?:[GN]PU|MLU|MUSA|Allocation on device) (\d{1,5})\b", whole)
     setting = re.search(r"PYTORCH_(?:[A-Z]+_)?ALLOC_CONF", whole)
     return OomReport(
         kind=OomKind.GPU,
@@ -279,20 +304,22 @@ def _other_report(kind: OomKind, text: str, found: re.Match[str]) -> OomReport:
         asked = int(rust[1])
     if rss := _KILLED_RSS.search(text):
         held = int(rss[1]) * KIB
+    words, trace = _line(text, found.start()), _trace(text, found.start())
     return OomReport(
         kind=kind,
         is_certain=kind is not OomKind.LIBRARY or _CERTAIN.search(text) is not None,
         asked_bytes=asked,
         process_bytes=held,
-        words=_line(text, found.start()),
-        trace=_trace(text, found.start()),
+        is_transcribing=_TRANSCRIBERS.search(f"{trace}\n{words}") is not None,
+        words=words,
+        trace=trace,
     )
 
 
 def _holders(whole: str, total: int | None) -> tuple[Holder, ...]:
     """Processes with what they hold; a driver that does not know says 17179869184 GiB, which is left out."""
     found = [Holder(int(row[1]), _bytes(row[2], row[3])) for row in _HOLDER.finditer(whole)]
-    return tuple(row for row in found if row.held_bytes <= (total if total is not None else 2**50))
+    return tuple(row for row in found if row.held_bytes <= (total if total is not None else _MOST_HELD))
 
 
 def _ours(holders: tuple[Holder, ...], reserved: int | None) -> Holder | None:

@@ -67,6 +67,11 @@ CUDA_MALLOC_ASYNC = (
     "Device limit            : 11.59 GiB\nFree (according to CUDA): 7.12 MiB\n"
     "PyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB"
 )
+PYTORCH_NPU = (
+    "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 3; 60.97 GiB total capacity; 58.20 GiB "
+    "already allocated; 58.20 GiB current active; 1.10 GiB free; 59.30 GiB reserved in total by PyTorch) If "
+    "reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation."
+)
 OOM_KILLER = (
     "[12345.678] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=python,pid=4711,uid=1000\n"
     "[12345.679] Memory cgroup out of memory: Killed process 4711 (python) total-vm:50331648kB, "
@@ -98,6 +103,13 @@ WORDINGS = {
         "Native API failed. Native API returns: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)",
         "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 24.00 MiB: cudaMalloc failed: out of memory",
         "ncclUnhandledCudaError: Call to CUDA function failed. Cuda failure 2 'out of memory'",
+        "ggml_cuda_pool_malloc: CUDA error 2 at ggml-cuda.cu:5024: out of memory",
+        "RuntimeError: Triton Error [CUDA]: out of memory",
+        'NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1131',
+        "RuntimeError: No executable batch size found, reached zero.",
+        "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)",
+        "vk::Device::allocateMemory: ErrorOutOfDeviceMemory",
+        PYTORCH_NPU,
     ],
     OomKind.LIBRARY: [
         ALLOC_FAILED,
@@ -108,9 +120,12 @@ WORDINGS = {
         "MIOpen Error: miopenStatusAllocFailed",
         "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
         "RuntimeError: GET was unable to find an engine to execute this computation",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+        "Native API failed. Native API returns: -5 (PI_ERROR_OUT_OF_RESOURCES)",
     ],
     OomKind.BITSANDBYTES: [
         "Error out of memory at line 380 in file /src/csrc/pythonInterface.c",
+        "CUDA error: out of memory at line 519 in file /src/csrc/pythonInterface.c",
         "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM "
         "to fit the quantized model.",
     ],
@@ -130,6 +145,11 @@ WORDINGS = {
         "OSError: [Errno 12] Cannot allocate memory",
         "OSError: [WinError 1455] The paging file is too small for this operation to complete.",
         "RuntimeError: Couldn't open shared file mapping: <torch_13684_4004756411_0>, error code: <1455>",
+        "OSError: 頁面檔太小，無法完成操作。 (os error 1455)",
+        "OSError: [WinError 8] Not enough memory resources are available to process this command",
+        "RuntimeError: bad allocation",
+        "RuntimeError: mkl_malloc: failed to allocate memory",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
     ],
     OomKind.SHARED: [
         "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared "
@@ -137,6 +157,8 @@ WORDINGS = {
         "unable to mmap 7864320 bytes from file </torch_18692_1954506624_0>: Cannot allocate memory (12)",
         "RuntimeError: unable to write to file </torch_18692_1954506624>: No space left on device (28)",
         "RuntimeError: unable to allocate shared memory(shm) for file </torch_1_2_3>: Success (0)",
+        "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-abc (size 9637888)",
+        "OSError: [Errno 28] No space left on device: '/dev/shm/torch_1_2_3'",
     ],
     OomKind.KILLED: [
         OOM_KILLER,
@@ -159,6 +181,11 @@ WORDINGS = {
         "[ERROR] [launch.py:321] python train.py exits with return code = -9",
         "container exited with code 137",
         "Exited (137) 3 minutes ago",
+        *("    Exit Code:    137", "exitCode=137", "make: *** [Makefile:3: train] Error 137"),
+        *("/bin/sh: 1: Killed", "2026-01-02T03:04:05Z Killed", "2026-01-02 03:04:05,678 Killed"),
+        *("train.sh: 第 3 行： 4711 已杀死 python train.py", "已砍掉"),
+        "Your session crashed after using all available RAM.",
+        "Your notebook tried to allocate more memory than is available. It has restarted.",
     ],
     OomKind.INDEX: [
         "../aten/src/ATen/native/cuda/Indexing.cu:1292: indexSelectLargeIndex: block: [0,0,0], thread: [0,0] "
@@ -282,6 +309,7 @@ def test_a_long_text_of_whatever_is_read_at_once(piece: str) -> None:
     [
         *("", "Hello.", "ValueError: learning_rate must be positive", "memory 12.3 GiB in use, 40 % free"),
         *("He killed it; exit code 1; signal 15", "loss 1.9, out of 400 steps"),
+        *("reference: Killed in action", "Somebody Killed", "他已杀死"),
         *("return -9", "srun: error: gpu01: task 0: Exited with exit code 1", "return code = 0"),
     ],
 )
@@ -310,6 +338,35 @@ def test_figures_of_apples_gpus_are_mib_and_gib_though_written_otherwise() -> No
     assert str(diagnosis.sentences[1]) == "This process held 8.12 GiB of tensors."
 
 
+def test_figures_of_ascends_processors() -> None:
+    report = read_report(PYTORCH_NPU)
+    assert (report.asked_bytes, report.free_bytes) == (2 * GIB, int(1.10 * GIB))
+    assert (report.allocated_bytes, report.reserved_bytes) == (int(58.20 * GIB), int(59.30 * GIB))
+    assert (report.gpus, report.tool) == ((3,), "npu-smi")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: CUDA failed with error out of memory",
+        "RuntimeError: cuBLAS failed with status CUBLAS_STATUS_ALLOC_FAILED",
+        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 24.00 MiB: cudaMalloc failed: out of memory",
+    ],
+)
+def test_who_ran_out_while_transcribing_is_told_nothing_of_training(text: str) -> None:
+    diagnosis = explain(text, LORA, LARGE)
+    assert diagnosis.repaired is None and diagnosis.part is None
+    told = " ".join(str(sentence) for sentence in diagnosis.sentences)
+    assert "int8_float16" in told and "gradient" not in told and "LoRA" not in told
+
+
+def test_gpus_that_share_the_weights_out_hold_no_copies() -> None:
+    divided = replace(LORA, sharding="fsdp", num_gpus=2)
+    for plan, is_said in ((LORA, True), (divided, False)):
+        told = " ".join(str(sentence) for sentence in explain(TWO_GPUS, plan, LARGE).sentences)
+        assert ("each holds a copy of the model" in told) == is_said
+
+
 def test_figures_of_cuda_malloc_async() -> None:
     report = read_report(CUDA_MALLOC_ASYNC)
     assert (report.asked_bytes, report.free_bytes, report.gpu_index) == (640 * MIB, int(7.12 * MIB), 1)
@@ -335,6 +392,8 @@ def test_in_a_container_the_one_process_that_is_named_is_this_one() -> None:
 
 def test_a_figure_that_cannot_be_is_left_out() -> None:
     assert read_report(BROKEN_DRIVER).holders == ()
+    itself = BROKEN_DRIVER.replace("Process 7", "Including non-PyTorch memory, this process")
+    assert read_report(itself).process_bytes is None
 
 
 def test_all_gpus_that_ran_out_are_named() -> None:
