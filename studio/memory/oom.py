@@ -120,8 +120,13 @@ def explain(
     if plan is not None and dimensions is not None and is_gpu:
         repaired = _repaired(report, others or 0, plan, dimensions)
     is_divided = plan is not None and plan.sharding in ("zero3", "fsdp")
-    sentences = [*_sentences(report, others, part, is_divided), *_doubts(report, repaired)]
-    return OomDiagnosis(report, (*sentences, *_advice(report, others, repaired)), others, part, repaired)
+    doubts = _doubts(report, repaired)
+    said = (
+        *_sentences(report, others, part, is_divided),
+        *doubts,
+        *_advice(report, others, repaired, is_another=bool(doubts)),
+    )
+    return OomDiagnosis(report, said, others, part, repaired)
 
 
 def _others(report: OomReport) -> int | None:
@@ -234,7 +239,10 @@ def _doubts(report: OomReport, repaired: FitResult | None) -> list[Message]:
     ]
 
 
-def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -> list[Message]:
+def _advice(
+    report: OomReport, others: int | None, repaired: FitResult | None, *, is_another: bool
+) -> list[Message]:
+    """`is_another`: the run that ran out is another one than that which nothing smaller was found for."""
     said = []
     if others and others > GIB:
         said.append(
@@ -264,7 +272,7 @@ def _advice(report: OomReport, others: int | None, repaired: FitResult | None) -
         said.append(
             Message("A run that fits takes about {size}: what has to be changed is below.", size=size)
         )
-    else:
+    elif not is_another:
         said.append(
             Message(
                 "However this model is trained, it does not fit there ({size} at least): take a smaller "

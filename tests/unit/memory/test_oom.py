@@ -396,6 +396,16 @@ def test_a_figure_that_cannot_be_is_left_out() -> None:
     assert read_report(itself).process_bytes is None
 
 
+def test_the_smallest_run_is_not_said_to_be_too_large_for_a_card_that_held_far_more() -> None:
+    small = replace(LORA, batch_size=1, gradient_checkpointing=True, quantization="4bit", eval_batch_size=0)
+    small = replace(small, target_modules=("q_proj", "v_proj"), lora_r=1, label_length=1)
+    told = [str(sentence) for sentence in explain(PYTORCH_2_1, small, LARGE).sentences]
+    assert "check that model, method and batch size are those of the run" in " ".join(told)
+    assert not any("does not fit there" in sentence for sentence in told)
+    alone = [str(sentence) for sentence in explain(ALLOC_FAILED, small, LARGE).sentences]
+    assert any("does not fit there" in sentence for sentence in alone)
+
+
 def test_all_gpus_that_ran_out_are_named() -> None:
     diagnosis = explain(TWO_GPUS)
     assert diagnosis.report.gpus == (0, 1) and diagnosis.report.gpu_index == 1
