@@ -1,6 +1,7 @@
 """GPUs that people have, the one in this machine, and whether an estimate fits."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,8 +21,11 @@ Verdict = Literal["fits", "tight", "does_not_fit"]
 LARGEST_MEMORY_GIB = 100_000
 _MOST_BARE_GIB = 1000
 """A larger number without a unit is one of MiB, as drivers and Slurm print them."""
-_SEVERAL = re.compile(r"\s*(\d+)\s*[x×*]\s*(.+)|\s*(.+?)\s*[x×*]\s*(\d+)\s*", re.IGNORECASE)
+_SEVERAL = re.compile(r"\s*(\d{1,2})\s*[x×*]\s*(.+)|\s*(.+?)\s*[x×*]\s*(\d{1,2})\s*", re.IGNORECASE)
 """`2x A100` and `A100 x2`."""
+_DRIVER_SHARE, _DRIVER_MOST_BYTES = 0.02, 900 * MIB
+"""What the driver keeps of a card and gives to no program: 0.26 of 15 GiB (T4), 0.46 of 22.5 (L4), 0.47 of
+79.6 (H100), 0.8 of 80 (A100)."""
 _DESKTOP_BYTES = GIB // 2
 """What a screen and its programs hold on a card that drives one."""
 
@@ -103,13 +107,77 @@ GPUS: tuple[Gpu, ...] = (
     _gpu("B200", 183359, "datacenter", "Blackwell"),
     _gpu("MI300X", 196592, "datacenter", "CDNA 3"),
 )
+"""Those that are listed."""
+MORE_GPUS: tuple[Gpu, ...] = (
+    _gpu("GeForce GTX 1060", 6144, "consumer", "Pascal"),
+    _gpu("GeForce GTX 1070", 8192, "consumer", "Pascal"),
+    _gpu("GeForce GTX 1080", 8192, "consumer", "Pascal"),
+    _gpu("GeForce GTX 1650", 4096, "consumer", "Turing"),
+    _gpu("GeForce GTX 1660 Super", 6144, "consumer", "Turing"),
+    _gpu("GeForce GTX 1660 Ti", 6144, "consumer", "Turing"),
+    _gpu("GeForce RTX 2060 Super", 8192, "consumer", "Turing"),
+    _gpu("GeForce RTX 2070", 8192, "consumer", "Turing"),
+    _gpu("GeForce RTX 2070 Super", 8192, "consumer", "Turing"),
+    _gpu("GeForce RTX 2080", 8192, "consumer", "Turing"),
+    _gpu("GeForce RTX 2080 Super", 8192, "consumer", "Turing"),
+    _gpu("TITAN RTX", 24576, "consumer", "Turing"),
+    _gpu("GeForce RTX 3050 6 GB", 6144, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3050 8 GB", 8192, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3050 Laptop", 4096, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3060 Laptop", 6144, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3070 Ti", 8192, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3070 Laptop", 8192, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3070 Ti Laptop", 8192, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3080 Laptop 8 GB", 8192, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3080 Laptop 16 GB", 16384, "consumer", "Ampere"),
+    _gpu("GeForce RTX 3080 Ti Laptop", 16384, "consumer", "Ampere"),
+    _gpu("GeForce RTX 4050 Laptop", 6141, "consumer", "Ada"),
+    _gpu("GeForce RTX 4060 Laptop", 8188, "consumer", "Ada"),
+    _gpu("GeForce RTX 4070 Laptop", 8188, "consumer", "Ada"),
+    _gpu("GeForce RTX 4080 Laptop", 12282, "consumer", "Ada"),
+    _gpu("GeForce RTX 4090 D", 24564, "consumer", "Ada"),
+    _gpu("GeForce RTX 4090 Laptop", 16376, "consumer", "Ada"),
+    _gpu("GeForce RTX 5050", 8151, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5060", 8151, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5060 Laptop", 8151, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5070 Laptop", 8151, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5070 Ti Laptop", 12227, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5080 Laptop", 16303, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5090 D", 32607, "consumer", "Blackwell"),
+    _gpu("GeForce RTX 5090 Laptop", 24463, "consumer", "Blackwell"),
+    _gpu("Quadro RTX 6000", 24576, "workstation", "Turing"),
+    _gpu("Quadro RTX 8000", 49152, "workstation", "Turing"),
+    _gpu("RTX A2000 6 GB", 6138, "workstation", "Ampere"),
+    _gpu("RTX A2000 12 GB", 12282, "workstation", "Ampere"),
+    _gpu("RTX A4500", 20470, "workstation", "Ampere"),
+    _gpu("RTX A5500", 24564, "workstation", "Ampere"),
+    _gpu("RTX 2000 Ada", 16380, "workstation", "Ada"),
+    _gpu("RTX 4500 Ada", 24570, "workstation", "Ada"),
+    _gpu("RTX 5000 Ada", 32760, "workstation", "Ada"),
+    _gpu("RTX PRO 4000 Blackwell", 24467, "workstation", "Blackwell"),
+    _gpu("RTX PRO 4500 Blackwell", 32623, "workstation", "Blackwell"),
+    _gpu("RTX PRO 5000 Blackwell", 48935, "workstation", "Blackwell"),
+    _gpu("P4", 7680, "datacenter", "Pascal"),
+    _gpu("P40", 23040, "datacenter", "Pascal"),
+    _gpu("A2", 15356, "datacenter", "Ampere"),
+    _gpu("A16", 15356, "datacenter", "Ampere"),
+    _gpu("A800 80 GB", 81920, "datacenter", "Ampere"),
+    _gpu("L20", 46068, "datacenter", "Ada"),
+    _gpu("H20", 97871, "datacenter", "Hopper"),
+    _gpu("H800", 81559, "datacenter", "Hopper"),
+    _gpu("GH200", 97871, "datacenter", "Hopper"),
+    _gpu("H200 NVL", 143771, "datacenter", "Hopper"),
+    _gpu("MI325X", 262128, "datacenter", "CDNA 3"),
+)
+"""Those that are found by their names alone, so that lists stay short."""
+_ALL = (*GPUS, *MORE_GPUS)
 
 
 _MEMORY = re.compile(r" (\d+) GB$")
 _SIZE = re.compile(r"(?:([1-9]\d*)gi?b?)?")
 _NOT_PART_OF_A_NAME = re.compile(
-    r"\b(nvidia|tesla|amd|instinct|gpu|pcie|sxm\d?|oam|hbm\d?e?|blackwell|generation"
-    r"|(max q )?(server|workstation) edition)\b"
+    r"\b(nvidia|tesla|amd|instinct|gpu|pcie|sxm\d?|oam|hbm\d?e?|gddr\d?x?|blackwell|generation|vram|colab|kaggle"
+    r"|(max q )?(server|workstation|founders) edition)\b"
 )
 
 
@@ -132,7 +200,7 @@ def _called(name: str) -> list[tuple[Gpu, int | None]]:
     """Rows of the table that are called so, the smallest memory first, with the size that stands behind."""
     wanted = _key(name)
     found: list[tuple[Gpu, int | None]] = []
-    for gpu in sorted(GPUS, key=lambda gpu: gpu.memory_bytes):
+    for gpu in sorted(_ALL, key=lambda gpu: gpu.memory_bytes):
         for spelling in _spellings(gpu.name):
             if wanted.startswith(spelling) and (size := _SIZE.fullmatch(wanted, len(spelling))):
                 found.append((gpu, int(size[1]) if size[1] else None))
@@ -147,13 +215,15 @@ def _has_size(gpu: Gpu, size: int) -> bool:
 def _spellings(name: str) -> list[str]:
     """`GeForce RTX 4090` → geforcertx4090, rtx4090, 4090: what a card is called, without its memory."""
     words = _MEMORY.sub("", name).split()
-    return [key for start in range(len(words)) if (key := _key(" ".join(words[start:])))]
+    keys = [_key(" ".join(words[start:])) for start in range(len(words))]
+    # 4090 is a card, and 8000 may be MiB.
+    return [key for key in keys if re.search(r"\d|titan", key) and (not key.isdigit() or "GeForce" in name)]
 
 
 def _key(name: str) -> str:
     """`NVIDIA A100-SXM4-80GB` → a10080gb."""
-    plain = _NOT_PART_OF_A_NAME.sub(" ", re.sub(r"[^a-z0-9]", " ", name.casefold()))
-    return plain.replace(" ", "")
+    plain = unicodedata.normalize("NFKC", name).casefold().replace("mobile", "laptop")
+    return _NOT_PART_OF_A_NAME.sub(" ", re.sub(r"[^a-z0-9]", " ", plain)).replace(" ", "")
 
 
 def card(text: str, memory_gib: float = 0) -> Gpu | None:
@@ -175,7 +245,7 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
     if named is not None:
         return named
     try:
-        size = parse_bytes(text)
+        size = parse_bytes(_NOT_PART_OF_A_NAME.sub(" ", text.casefold()))
     except ConfigError:
         _refuse_several(text)
         if called := _called(text):
@@ -188,12 +258,13 @@ def card(text: str, memory_gib: float = 0) -> Gpu | None:
                 card=_MEMORY.sub("", called[0][0].name),
                 sizes=" / ".join(sizes),
             ) from None
-        names = [gpu.name for gpu in GPUS]
+        names = {spelling: gpu.name for gpu in _ALL for spelling in _spellings(gpu.name)}
+        close = dict.fromkeys(names[key] for key in get_close_matches(_key(text), names, n=6, cutoff=0.5))
         raise ConfigError(
             "There is no GPU {text!r} in the table: give its memory, such as 24GiB, or a name: {names}.",
             name="gpu",
             text=text,
-            names=", ".join(get_close_matches(text, names, n=3, cutoff=0.3) or names[:3]),
+            names=", ".join([*close][:3] or ["GeForce RTX 3060", "GeForce RTX 4090", "A100 80 GB"]),
         ) from None
     if not size:
         raise ConfigError(
@@ -228,10 +299,15 @@ def _refuse_several(text: str) -> None:
 
 
 def usable_bytes(gpu: Gpu) -> int:
-    """What a program may take: what is free on a card of this machine, else all but a screen's share."""
+    """What a program may take: what is free on a card of this machine; of one of the table all but the
+    driver's share and a screen's; all of a size that somebody gives.
+    """
     if gpu.free_bytes is not None:
         return gpu.free_bytes
-    return gpu.memory_bytes - (0 if gpu.kind == "datacenter" else _DESKTOP_BYTES)
+    if not gpu.architecture:
+        return gpu.memory_bytes
+    driver = min(round(_DRIVER_SHARE * gpu.memory_bytes), _DRIVER_MOST_BYTES)
+    return gpu.memory_bytes - driver - (0 if gpu.kind == "datacenter" else _DESKTOP_BYTES)
 
 
 def verdict(estimate: MemoryEstimate, usable: int) -> Verdict:

@@ -9,6 +9,7 @@ import pytest
 from studio.errors import ConfigError
 from studio.memory.gpus import (
     GPUS,
+    MORE_GPUS,
     Gpu,
     card,
     cards_of,
@@ -27,7 +28,7 @@ GTX = "GeForce GTX 1080 Ti"
 
 
 def test_every_gpu_is_in_the_table_once() -> None:
-    assert len({gpu.name for gpu in GPUS}) == len(GPUS)
+    assert len({gpu.name for gpu in (*GPUS, *MORE_GPUS)}) == len(GPUS) + len(MORE_GPUS)
     assert {gpu.kind for gpu in GPUS} == {"consumer", "workstation", "datacenter"}
 
 
@@ -65,6 +66,16 @@ def test_every_gpu_is_in_the_table_once() -> None:
         *(("A6000 48 GB", "RTX A6000"), ("H200 141GB", "H200")),
         *(("A10 24GB", "A10"), ("L40S-48GB", "L40S"), ("RTX 3080 16GB", None), ("A100 60GB", None)),
         *(("4060 Ti", "GeForce RTX 4060 Ti 8 GB"), ("RTX 4060", "GeForce RTX 4060"), ("A10", "A10")),
+        *(("4090 laptop", "GeForce RTX 4090 Laptop"), ("RTX 3070 Mobile", "GeForce RTX 3070 Laptop")),
+        ("NVIDIA GeForce RTX 4080 Laptop GPU", "GeForce RTX 4080 Laptop"),
+        *(
+            ("Colab T4", "T4"),
+            ("rtx 4090 24gb gddr6x", "GeForce RTX 4090"),
+            ("ＲＴＸ ４０９０", "GeForce RTX 4090"),
+        ),
+        *(("GTX 1080", "GeForce GTX 1080"), ("3070 Ti", "GeForce RTX 3070 Ti"), ("Tesla P40", "P40")),
+        *(("GH200", "GH200"), ("H20", "H20"), ("H200 NVL", "H200 NVL"), ("RTX 4090D", "GeForce RTX 4090 D")),
+        *(("Titan RTX", "TITAN RTX"), ("Ti", None), ("Ada", None), ("6000", None), ("8000", None)),
         *(("Voodoo 2", None), (" ", None), ("80GB", None), ("90", None), ("Blackwell", None)),
     ],
 )
@@ -102,6 +113,7 @@ def test_a_size_that_no_card_can_have_is_refused(text: str, said: str) -> None:
     [
         *(("2x A100", "name one, A100 40 GB, .* num_processes 2"), ("A100 x4", "num_processes 4")),
         *(("2×4090", "GeForce RTX 4090"), ("2 x 24GiB", "name one, 24 GiB")),
+        *(("3090x2", "GeForce RTX 3090, .* num_processes 2"), ("Kaggle T4 x2", "T4, .* num_processes 2")),
     ],
 )
 def test_several_cards_are_refused_with_how_to_say_it(text: str, said: str) -> None:
@@ -111,8 +123,17 @@ def test_several_cards_are_refused_with_how_to_say_it(text: str, said: str) -> N
         card("2x Voodoo")
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [("Gigabyte RTX 4090", "GeForce RTX 4090"), ("RTX A6000 Ada", "RTX 6000 Ada"), ("GB200", "B200")],
+)
+def test_a_name_that_nobody_knows_is_answered_with_what_comes_nearest(text: str, first: str) -> None:
+    with pytest.raises(ConfigError, match=f"or a name: {first},"):
+        card(text)
+
+
 def test_a_size_is_taken_in_its_unit_and_a_bare_one_in_gib() -> None:
-    for text in ("24", "24GiB", "24576MiB", "24576 mib", "24G", "24 g"):
+    for text in ("24", "24GiB", "24576MiB", "24576 mib", "24G", "24 g", "24 GiB VRAM", "24G GPU"):
         found = card(text)
         assert found is not None and found.memory_bytes == 24 * GIB
     one = card("1 TB")
@@ -120,7 +141,7 @@ def test_a_size_is_taken_in_its_unit_and_a_bare_one_in_gib() -> None:
 
 
 def test_every_row_answers_to_its_own_name() -> None:
-    assert [find_gpu(gpu.name) for gpu in GPUS] == list(GPUS)
+    assert [find_gpu(gpu.name) for gpu in (*GPUS, *MORE_GPUS)] == [*GPUS, *MORE_GPUS]
 
 
 def test_only_ampere_and_later_compute_in_bf16() -> None:
@@ -132,8 +153,23 @@ def test_only_ampere_and_later_compute_in_bf16() -> None:
 def test_a_card_with_a_screen_has_less_to_give_and_a_busy_one_only_what_is_free() -> None:
     gpu = Gpu("GeForce RTX 3060", 12 * GIB, "consumer", "Ampere")
     assert usable_bytes(gpu) < gpu.memory_bytes
-    assert usable_bytes(dataclasses.replace(gpu, kind="datacenter")) == gpu.memory_bytes
+    assert usable_bytes(gpu) < usable_bytes(dataclasses.replace(gpu, kind="datacenter")) < gpu.memory_bytes
+    given = card("12GiB")
+    assert given is not None and usable_bytes(given) == 12 * GIB
     assert usable_bytes(dataclasses.replace(gpu, free_bytes=3 * GIB)) == 3 * GIB
+
+
+@pytest.mark.parametrize(
+    ("name", "total_gib"),
+    [
+        *(("T4", 14.74), ("V100 16 GB", 15.77), ("L4", 22.05), ("A10G", 22.06), ("A100 40 GB", 39.39)),
+        *(("A100 80 GB", 79.15), ("L40S", 44.39), ("H100 80 GB", 79.18), ("H200", 139.72)),
+    ],
+)
+def test_no_more_of_a_card_can_be_used_than_cuda_says_that_it_has(name: str, total_gib: float) -> None:
+    """The total capacity in messages of PyTorch: the driver keeps the rest."""
+    gpu = find_gpu(name)
+    assert gpu is not None and 0.98 * total_gib < usable_bytes(gpu) / GIB <= total_gib
 
 
 def test_nothing_fits_unless_the_high_end_of_its_range_does() -> None:
