@@ -106,7 +106,7 @@ def fit(
     for kind in kinds:
         found = _quickest(kind, dimensions, budget_bytes, keep, known)
         if found is not None:
-            return _result(wish, found, dimensions, budget_bytes, known)
+            return result_of(wish, found, dimensions, budget_bytes, known)
 
     def high_bytes(plan: TrainingPlan) -> int:
         """The most that the plan takes."""
@@ -115,7 +115,7 @@ def fit(
     least = min(kinds, key=lambda kind: high_bytes(_floor(kind)))
     few = replace(least, eval_batch_size=min(1, least.eval_batch_size))
     smallest = min(reversed(_ways(few, keep)), key=high_bytes)
-    return _result(wish, smallest, dimensions, budget_bytes, known)
+    return result_of(wish, smallest, dimensions, budget_bytes, known)
 
 
 def for_card(wish: TrainingPlan, gpu: Gpu | None) -> TrainingPlan:
@@ -245,13 +245,14 @@ def _quickest(
     return None
 
 
-def _result(
+def result_of(
     wish: TrainingPlan,
     plan: TrainingPlan,
     dimensions: ModelDimensions,
     budget_bytes: int,
-    known: Calibration | None,
+    known: Calibration | None = None,
 ) -> FitResult:
+    """A plan that was found for a wish."""
     estimate = sized(plan, dimensions, known)
     return FitResult(
         dimensions=dimensions,

@@ -1,10 +1,11 @@
 """Why a run was out of memory: from an error or a log to what was short, who held it, and what would fit."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from studio.memory.fit import FitResult, fit
+from studio.memory.fit import FitResult, fit, result_of
+from studio.memory.gpus import LARGEST_MEMORY_GIB
 from studio.memory.ladder import estimate_of
 from studio.memory.oom_text import OomKind, OomReport, read_report
 from studio.memory.plan import Part, Phase, TrainingPlan
@@ -147,20 +148,33 @@ def _others(report: OomReport) -> int | None:
 
 def _repaired(report: OomReport, others: int, plan: TrainingPlan, dimensions: ModelDimensions) -> FitResult:
     """The best plan for what this process could have had, and in any case one that takes less."""
-    below = estimate_of(plan, dimensions).low_bytes - 1
-    limits = [below]
+    limits = []
     if report.total_bytes is not None:
         limits.append(max(0, report.total_bytes - others))
     if report.allowed_bytes is not None:
         limits.append(report.allowed_bytes)
-    return fit(dimensions, max(0, min(limits)), plan)
+    if _in_evaluation(report):  # what is trained with stays as it is
+        room, size = min(limits, default=LARGEST_MEMORY_GIB * GIB), plan.eval_batch_size // 2
+        while size:
+            found = result_of(plan, replace(plan, eval_batch_size=size), dimensions, room)
+            if found.fits:
+                return found
+            size //= 2
+    below = estimate_of(plan, dimensions).low_bytes - 1
+    return fit(dimensions, max(0, min([below, *limits])), plan)
+
+
+def _in_evaluation(report: OomReport) -> bool:
+    """Whether the frames are those of an evaluation between two epochs."""
+    return re.search(r"\b(?:prediction_step|evaluation_loop)\b", report.trace) is not None
 
 
 def _sentences(report: OomReport, others: int | None, part: Part | None, is_divided: bool) -> list[Message]:
     """`is_divided`: whether the run shares its weights out among its GPUs."""
     if report.kind is not OomKind.GPU:
         return [_OTHER_KINDS[report.kind]] if report.is_certain else [_LIKELY]
-    return [_happened(report), *_who(report, others, is_divided), *([_WANTED[part]] if part else [])]
+    wanted = _EVALUATION if _in_evaluation(report) else _WANTED[part] if part else None
+    return [_happened(report), *_who(report, others, is_divided), *([wanted] if wanted else [])]
 
 
 def _happened(report: OomReport) -> Message:
@@ -294,6 +308,7 @@ _GENERAL = Message(
     "In this order: gradient checkpointing, a smaller batch with gradient accumulation, a smaller batch in "
     "evaluation, LoRA instead of all weights, 4 bits, a smaller model."
 )
+_EVALUATION = Message("It happened in evaluation, whose batch is its own: per_device_eval_batch_size.")
 _TRANSCRIBING = Message(
     "It happened while transcribing. In this order: end what else is on the GPU, fewer windows at once, "
     "compute type int8_float16, a smaller beam, a smaller model."

@@ -440,6 +440,20 @@ def test_the_frames_tell_what_the_memory_was_for(frames: str, part: Part) -> Non
     assert explain(text).part is part
 
 
+def test_who_ran_out_in_evaluation_is_told_of_its_batch_alone() -> None:
+    frames = "Traceback (most recent call last):\n in evaluation_loop\n in prediction_step\n in generate\n"
+    plan = TrainingPlan(base_dtype="bf16", batch_size=4, eval_batch_size=32, generation_num_beams=5)
+    alone = PYTORCH_2_1.replace("Process 4321 has 6.02 GiB memory in use. ", "").replace("16.21", "22.23")
+    text = frames + alone
+    diagnosis = explain(text, plan, LARGE)
+    assert any("per_device_eval_batch_size" in str(sentence) for sentence in diagnosis.sentences)
+    repaired = diagnosis.repaired
+    assert repaired is not None and repaired.fits and repaired.plan.eval_batch_size < 32
+    assert replace(repaired.plan, eval_batch_size=32) == plan
+    small = explain(text.replace("23.69", "9.69"), plan, LARGE).repaired
+    assert small is not None and small.fits and small.plan.gradient_checkpointing
+
+
 LARGE_MODEL = find_released("large-v3")
 assert LARGE_MODEL is not None
 LARGE = LARGE_MODEL.dimensions
