@@ -8,13 +8,15 @@
 
 Whoever divides weights gathers those of the layer at work and of the next one, and what is outside of the
 layers (embeddings, convolutions) is gathered through the whole step; a layer's whole gradients live until
-they are scattered. The exchange of stages 1 and 2 goes through buckets, too (`reduce_bucket_size`).
+they are scattered. The exchange of stages 1 and 2 goes through buckets, too (`reduce_bucket_size`); stage 2
+makes its own in full, however little there is to exchange (`ipg_buffer` in DeepSpeed's `stage_1_and_2.py`).
+An evaluation under FSDP gathers all weights (`studio.training.distributed.sharding.whole_weights`).
 """
 
 from dataclasses import dataclass
 
 from studio.memory.plan import TrainingPlan
-from studio.memory.weights import StaticBytes
+from studio.memory.weights import DTYPE_BYTES, StaticBytes
 from studio.registry.parameters import tensors
 from studio.registry.spec import ModelDimensions
 
@@ -29,7 +31,7 @@ SOURCES = {
 _GATHERED_LAYERS = 2
 """The one at work, and the next one, fetched in advance."""
 _BUCKET_NUMBERS = 500_000_000
-"""DeepSpeed's `reduce_bucket_size` and `allgather_bucket_size`; never more than there is to exchange."""
+"""DeepSpeed's `reduce_bucket_size` and `allgather_bucket_size`."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +44,27 @@ class Shares:
     optimizer_states: float
     exchange_bytes: int
     """Buckets, gathered layers and their gradients."""
+    evaluation_bytes: int
+    """The same in an evaluation."""
 
 
 def shares(plan: TrainingPlan, dimensions: ModelDimensions, static: StaticBytes) -> Shares:
     """What one GPU of the plan's holds of a step on a single one."""
     if plan.num_gpus == 1:
-        return Shares(1.0, 1.0, 1.0, 0)
+        return Shares(1.0, 1.0, 1.0, 0, 0)
     part = 1.0 / plan.num_gpus
     if plan.sharding == "ddp":
-        return Shares(1.0, 1.0, 1.0, static.gradients)
+        return Shares(1.0, 1.0, 1.0, static.gradients, static.gradients)
     if plan.sharding in ("zero1", "zero2"):
         # One bucket of gradients is reduced while the next one fills.
         width = static.gradients // max(1, static.trainable_parameters)
-        bucket = min(_BUCKET_NUMBERS, static.trainable_parameters) * width
-        return Shares(1.0, part if plan.sharding == "zero2" else 1.0, part, 2 * bucket)
-    return Shares(part, part, part, _gathered_bytes(dimensions, static))
+        exchange = 2 * min(_BUCKET_NUMBERS, static.trainable_parameters) * width
+        if plan.sharding == "zero2":
+            exchange = max(exchange, _BUCKET_NUMBERS * DTYPE_BYTES[plan.arithmetic_dtype])
+        return Shares(1.0, part if plan.sharding == "zero2" else 1.0, part, exchange, exchange)
+    gathered = _gathered_bytes(dimensions, static)
+    everything = static.weights_trainable + static.weights_frozen
+    return Shares(part, part, part, gathered, everything if plan.sharding == "fsdp" else gathered)
 
 
 def _gathered_bytes(dimensions: ModelDimensions, static: StaticBytes) -> int:

@@ -210,7 +210,7 @@ def _estimate(plan: TrainingPlan, dimensions: ModelDimensions) -> MemoryEstimate
         + step.static.method_states,
     }
     return assemble(
-        [(phase, constant | _on_one_gpu(parts, shared)) for phase, parts in corners],
+        [(phase, constant | _on_one_gpu(phase, parts, shared)) for phase, parts in corners],
         formulas(plan, dimensions, step, shared),
         trainable_parameters=step.static.trainable_parameters,
         all_parameters=step.static.all_parameters,
@@ -231,9 +231,10 @@ def _resuming(plan: TrainingPlan, dimensions: ModelDimensions, static: StaticByt
     return {Part.TEMPORARIES: float(largest * DTYPE_BYTES[plan.weights_dtype])}
 
 
-def _on_one_gpu(parts: Parts, shared: Shares) -> Parts:
+def _on_one_gpu(phase: Phase, parts: Parts, shared: Shares) -> Parts:
     """A corner of one of several GPUs."""
+    exchange = shared.evaluation_bytes if phase is Phase.EVALUATION else shared.exchange_bytes
     return parts | {
         Part.GRADIENTS: shared.gradients * parts.get(Part.GRADIENTS, 0.0),
-        Part.TEMPORARIES: shared.exchange_bytes + parts.get(Part.TEMPORARIES, 0.0),
+        Part.TEMPORARIES: exchange + parts.get(Part.TEMPORARIES, 0.0),
     }

@@ -57,8 +57,8 @@ FAULTS = {
     ),
     "memory": Fault(
         "studio/memory/sharding.py",
-        'part if plan.sharding == "zero2" else 1.0, part, 2 * bucket',
-        'part, part if plan.sharding == "zero2" else 1.0, 2 * bucket',
+        'part if plan.sharding == "zero2" else 1.0, part, exchange, exchange',
+        'part, part if plan.sharding == "zero2" else 1.0, exchange, exchange',
         "swapped arguments: ZeRO-1 shares gradients instead of optimizer states",
     ),
     "transcription": Fault(

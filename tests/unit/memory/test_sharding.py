@@ -1,9 +1,11 @@
 """What several GPUs divide among them."""
 
+from dataclasses import replace
+
 import pytest
 
 from studio.errors import ConfigError
-from studio.memory.plan import Part, TrainingPlan
+from studio.memory.plan import Part, Phase, TrainingPlan
 from studio.memory.sharding import shares
 from studio.memory.training import estimate_training
 from studio.memory.weights import static_bytes
@@ -34,12 +36,32 @@ def test_each_stage_of_zero_divides_more(sharding: str, weights: float, gradient
     assert (shared.weights, shared.gradients, shared.optimizer_states) == (weights, gradients, 1 / 8)
 
 
+@pytest.mark.parametrize(("precision", "width"), [("bf16", 2), ("fp32", 4)])
+def test_the_bucket_of_stage_2_is_whole_though_an_adapter_has_little_to_exchange(
+    precision: str, width: int
+) -> None:
+    plan = TrainingPlan(precision=precision, num_gpus=8, sharding="zero2")
+    assert shares(plan, TINY, static_bytes(plan, TINY)).exchange_bytes == 500_000_000 * width
+    plan = TrainingPlan(precision=precision, num_gpus=8, sharding="zero1")
+    assert shares(plan, TINY, static_bytes(plan, TINY)).exchange_bytes < 100_000_000
+
+
 def test_whoever_divides_weights_gathers_less_than_all_of_them() -> None:
     plan = TrainingPlan(method="full", num_gpus=8, sharding="fsdp")
     static = static_bytes(plan, TINY)
     exchange = shares(plan, TINY, static).exchange_bytes
     # The embedding is outside of the layers, and more than half of a tiny model.
     assert 4 * TINY.vocab_size * TINY.d_model < exchange < 4 * count_parameters(TINY)
+
+
+def test_an_evaluation_under_fsdp_holds_all_weights_beside_the_share_of_them() -> None:
+    plan = TrainingPlan(method="full", num_gpus=8, sharding="fsdp", eval_batch_size=8)
+    divided, alone = (estimate_training(each, TINY) for each in (plan, replace(plan, num_gpus=1)))
+    static = static_bytes(plan, TINY)
+    states = static.optimizer_states + static.weights_trainable + static.weights_frozen
+    assert divided.phases[Phase.EVALUATION] == pytest.approx(
+        alone.phases[Phase.EVALUATION] - static.optimizer_states + states / 8, abs=4
+    )
 
 
 def test_the_estimate_of_a_gpu_holds_its_share() -> None:
