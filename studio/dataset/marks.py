@@ -24,13 +24,13 @@ _NOT_SPEECH = re.compile(
 )
 """All that stands in a text of GigaSpeech, and of TED-LIUM, where nobody speaks, or not what is written."""
 _CAPTION = re.compile(r"\d:\d\d[.,]\d+ --> \d+:")
-_OF_WHISPERX = re.compile(r"\[?\bSPEAKER_\d+\]?:?\s*")
+_OF_WHISPERX = re.compile(r"\[SPEAKER_\d+\]:?\s*|\bSPEAKER_\d+:\s*")
 _TWICE = re.compile(r"\(([^()]*)\)\s?/\s?\(([^()]*)\)")
 _DISFLUENT = re.compile(r"(?<!\S)[bklnou]/|(?<=[가-힣])(?:/(?=[\s.,?!]|$)|[+*]+)")
 """Korean of AIHub (KsponSpeech): `(3시)/(세 시)` is written and spoken so, `b/` and `n/` are breath, noise,
 `음/` fills a pause, `만나+` is said again, `확률*` not clear."""
 _PROSODY = re.compile(rf"(?<=[{IDEOGRAPH}])#[1-4](?!\d)")
-"""Pauses, as lists for voices have them (`卡尔普#2陪外孙#1`)."""
+"""Pauses, as lists for voices have them (`卡尔普#2陪外孙#1玩滑梯#4`)."""
 _HANGUL = re.compile("[가-힣]")
 
 
@@ -89,7 +89,7 @@ def plain(text: str) -> str:
         )
     if "SPEAKER_" in text:
         text = _OF_WHISPERX.sub("", text)
-    if "#" in text:
+    if "#" in text and len(_PROSODY.findall(text)) > 1:  # one may be the number of a room
         text = _PROSODY.sub("", text)
     if ("/" in text or "+" in text or "*" in text) and _HANGUL.search(text):
         text = " ".join(_DISFLUENT.sub("", _TWICE.sub(r"\1", text)).split())

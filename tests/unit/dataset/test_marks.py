@@ -47,6 +47,7 @@ def test_tokens_before_a_text_tell_of_it(text: str, told: Marked) -> None:
             "\u5361\u5c14\u666e#2\u966a\u5916\u5b59#1\u3002 Is it #1?",
             "\u5361\u5c14\u666e\u966a\u5916\u5b59\u3002 Is it #1?",
         ),
+        ("\u623f\u95f4#2\u53f7", "\u623f\u95f4#2\u53f7"),
         (
             "\uadf8\ub798\uac00\uc9c0\uace0 (3\uc2dc)/(\uc138 \uc2dc)\uc5d0 \ub9cc\ub098+ \ub9cc\ub098. b/",
             "\uadf8\ub798\uac00\uc9c0\uace0 3\uc2dc\uc5d0 \ub9cc\ub098 \ub9cc\ub098.",
