@@ -142,7 +142,8 @@ def tell(status: RunStatus, result: Tell = show, *, is_followed: bool = False) -
             verdict = verdict_of(check)
             word = _VERDICTS.get(verdict, verdict)
             name = name_of_check(check["check"], status.capabilities or {})
-            result(f"{name}: {format_percent(check['base'])} → {format_percent(check['tuned'])} ({word})")
+            base, tuned = (format_percent(check[which]) for which in ("base", "tuned"))
+            result(f"{name}: {base} → {tuned} right ({word})")
         if (unchecked := unchecked_of(status.capabilities)) is not None:
             result(str(unchecked))
         if (figure := non_speech_of(status.capabilities)) is not None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from studio.chinese import LANGUAGES as CHINESE
 from studio.dataset.audio import SAMPLING_RATE
 from studio.dataset.example import FEWEST_CLIPS, Example, read_clips, spread
 from studio.evaluation.metrics import Errors, errors_of_parts, interval_of, metric_for
@@ -408,8 +409,9 @@ def _long_form(
         is_cut = should_stop()
         whole = sum(end <= settled for end in recording.ends) if is_cut else len(recording.texts)
         metric = metric_for(options.written_in(code), recording.texts)
-        # What was heard of the next sentence belongs to that one.
-        parts = errors_of_parts(recording.texts[: whole + 1], text, metric, "basic")[:whole]
+        # A script is a way to write what was heard. What was heard of the next sentence belongs to that one.
+        normalizer = "chinese" if options.written_in(code) in CHINESE else "basic"
+        parts = errors_of_parts(recording.texts[: whole + 1], text, metric, normalizer)[:whole]
         before = sum(earlier.clips for earlier in recordings[:number])
         found += [(before + place % recording.clips, *part) for place, part in enumerate(parts)]
         if is_cut:

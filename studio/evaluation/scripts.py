@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from studio.chinese import SIMPLIFIED, counts, has_kana, main_script
+from studio.chinese import SIMPLIFIED, converted, counts, has_kana, main_script
+from studio.evaluation.metrics import error_rates
 from studio.messages import Joined, Message
 
 
@@ -19,6 +20,14 @@ def scripts_of(texts: Sequence[str]) -> dict[str, int]:
     if any(map(has_kana, texts)):
         return {}
     return dict(Counter(script for text in texts if (script := main_script(text))))
+
+
+def errors_in_one_script(references: Sequence[str], hypotheses: Sequence[str]) -> float | None:
+    """The CER with all texts in one script; None, unless the references are Chinese."""
+    if not scripts_of(references):
+        return None
+    given, heard = ([converted(text, SIMPLIFIED) for text in side] for side in (references, hypotheses))
+    return error_rates(given, heard).cer
 
 
 def script_sentences(found: Mapping[str, Any]) -> list[Message]:

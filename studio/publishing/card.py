@@ -14,7 +14,15 @@ from studio.files import write_text
 from studio.messages import Joined
 from studio.options.sources import is_demo, is_on_hub, sources_of
 from studio.options.training import FIELDS
-from studio.publishing.findings import CHECK_NAMES, as_number, as_table, lost_in, non_speech_of, unchecked_of
+from studio.publishing.findings import (
+    CHECK_NAMES,
+    as_number,
+    as_table,
+    in_one_script,
+    lost_in,
+    non_speech_of,
+    unchecked_of,
+)
 from studio.publishing.formats import form_of
 from studio.registry.catalog import find_released
 from studio.registry.hub import HUB_ID
@@ -69,7 +77,7 @@ def model_card(spec: ModelSpec, repo_id: str = "", license: str = "") -> str:
         _introduction(spec, facts),
         _loss(spec.card),
         _errors(spec, facts),
-        _capabilities(spec.card),
+        _capabilities(spec.card, facts),
         _training(facts),
         _proof(spec),
         _windows(spec),
@@ -235,6 +243,7 @@ def _errors(spec: ModelSpec, facts: Mapping[str, Any]) -> str:
     table = _rows(("", "Before", "After"), rows)
     intervals = " In brackets: intervals (95 %) over clips." if " to " in table else ""
     intervals += " Of so few, they tell little." if intervals and clips and clips < FEWEST_CLIPS else ""
+    intervals += f" {alike}" if (alike := in_one_script(metrics)) else ""
     return f"## Errors\n\n{table}\n\nOn {on}: {source}.{intervals}{note}"
 
 
@@ -247,11 +256,11 @@ def _rate(rate: float, point: Mapping[str, Any], metric: str) -> str:
     return f"{format_percent(rate)} ({low} to {high})"
 
 
-def _capabilities(card: Mapping[str, Any]) -> str:
+def _capabilities(card: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     found = as_table(card.get("capabilities"))
     checks = found.get("checks")
     rows = [
-        _checked(row, bool(found.get("is_synthetic")))
+        _checked(row, bool(found.get("is_synthetic")), as_table(facts.get("metrics")).get("metric"))
         for row in (checks if isinstance(checks, list) else ())
         if isinstance(row, Mapping) and str(row.get("check")) in _MEASURED
     ]
@@ -262,12 +271,14 @@ def _capabilities(card: Mapping[str, Any]) -> str:
     return "\n\n".join(["## What it kept of its base", *said]) if said else ""
 
 
-def _checked(row: Mapping[str, Any], is_synthetic: bool) -> tuple[str, ...]:
+def _checked(row: Mapping[str, Any], is_synthetic: bool, metric: object) -> tuple[str, ...]:
     check = str(row["check"])
     what = _MEASURED[check]
     base, tuned = as_number(row.get("base")), as_number(row.get("tuned"))
     if base is None or tuned is None:
         return ()
+    if check == "long_form" and metric == "cer":
+        what = what.replace("words", "characters")
     if check == "other_languages" and is_synthetic:
         what = (
             "words right in a minute of synthetic English like some that is rehearsed: it shows severe "

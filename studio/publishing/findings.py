@@ -14,6 +14,7 @@ CHECK_NAMES = {
     "language": Message("Language detection"),
 }
 """What a check is called; the keys are those of `studio.evaluation.capabilities.CHECKS`, in their order."""
+_LITTLE = 0.01
 _SYNTHETIC = Message("Synthetic English like some that is rehearsed: it shows severe forgetting only")
 _WHY_UNCHECKED = {
     "time": Message("{check} (out of time: a minute, or a tenth of the training)"),
@@ -72,6 +73,23 @@ def non_speech_of(found: Mapping[str, Any] | None) -> Message | None:
         tuned=written[1],
         was=stuck[0],
         stuck=stuck[1],
+    )
+
+
+def in_one_script(metrics: Mapping[str, Any]) -> Message | None:
+    """What a base and what was made of it err in one script of Chinese, by a run's `metrics`; None where the
+    script makes less than a hundredth of the characters wrong, or that is not known."""
+    points = [as_table(metrics.get(which)) for which in ("base", "final")]
+    apart = [(as_number(point.get("cer")), as_number(point.get("cer_in_one_script"))) for point in points]
+    told = [(rate, alike) for rate, alike in apart if rate is not None and alike is not None]
+    if len(told) < len(points) or all(rate - alike < _LITTLE for rate, alike in told):
+        return None
+    before, after = (format_percent(alike) for _, alike in told)
+    return Message(
+        "Characters of the other script (simplified or traditional) count as errors. In one script, the "
+        "character errors are {before} before and {after} after.",
+        before=before,
+        after=after,
     )
 
 

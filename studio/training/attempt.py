@@ -19,6 +19,7 @@ from studio.errors import StorageError
 from studio.messages import Message
 from studio.methods import METHODS
 from studio.options.arguments import read_config
+from studio.publishing.findings import in_one_script
 from studio.registry.spec import ModelSpec
 from studio.registry.store import ModelRegistry
 from studio.room import MODELS, Room
@@ -263,8 +264,9 @@ class Attempt:
                 )
             )
         self._choose_strength(trainer, best, ready)
-        if (warning := no_better(self.outcome.metrics)) is not None:
-            self._warn(warning)
+        for find in (no_better, in_one_script):
+            if (warning := find(self.outcome.metrics)) is not None:
+                self._warn(warning)
         return best
 
     def _choose_strength(self, trainer: WhisperTrainer, best: Path, ready: PreparedRun) -> None:

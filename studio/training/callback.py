@@ -12,6 +12,7 @@ import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from studio.evaluation.metrics import rate_interval
+from studio.evaluation.scripts import errors_in_one_script
 from studio.methods.method import Method
 from studio.training.distributed.world import World
 from studio.training.events import EventLog, RunPhase
@@ -205,7 +206,9 @@ def errors_found(metrics: Mapping[str, float], texts: Sequence[tuple[str, str]])
     """What an evaluation found, from the trainer's metrics and each clip's reference and hypothesis."""
     references, hypotheses = [given for given, _ in texts], [heard for _, heard in texts]
     intervals = {metric: rate_interval(references, hypotheses, metric) for metric in ("wer", "cer")}
-    return {**{name: metrics[f"eval_{name}"] for name in ("wer", "cer", "loss")}, "intervals": intervals}
+    found = {**{name: metrics[f"eval_{name}"] for name in ("wer", "cer", "loss")}, "intervals": intervals}
+    alike = errors_in_one_script(references, hypotheses)
+    return found if alike is None else {**found, "cer_in_one_script": alike}
 
 
 def _is_due(args: TrainingArguments, state: TrainerState) -> bool:

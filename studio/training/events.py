@@ -17,7 +17,7 @@ Kinds and their fields beside `v`, `kind` and `time` (seconds since the epoch):
 | `memory` | `predicted`: bytes of the estimate, or null; `measured`: see |
 | | `studio.memory.measure.MeasuredPeak`; written again when the peak has risen |
 | `eval` | `step`, `epoch`, `wer`, `cer`, `loss`, `intervals` (of both rates, 95 %), `seconds`; step 0 is |
-| | the base model |
+| | the base model; of Chinese `cer_in_one_script`, too: without errors that are the other script |
 | `eval_progress` | `done`, `total`: clips that are evaluated or read by the base; hundredths of a check |
 | `samples` | `step`, `rows`: a few of `{reference, hypothesis}` |
 | `checkpoint` | `step` |

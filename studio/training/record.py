@@ -49,7 +49,7 @@ def evaluations(run: RunDir) -> dict[int, dict[str, Any]]:
         if event["kind"] == "resumed":
             found = {step: point for step, point in found.items() if step <= event["step"]}
         elif event["kind"] == "eval":
-            known = ("step", "epoch", "wer", "cer", "loss", "intervals")
+            known = ("step", "epoch", "wer", "cer", "loss", "intervals", "cer_in_one_script")
             found[event["step"]] = {key: event[key] for key in known if key in event}
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
-from studio.options.sources import sources_of
+from studio.options.sources import is_demo, sources_of
 from studio.registry.spec import ModelSpec
 from studio.runs.oom import ended_run
 from studio.runs.status import RunStatus
@@ -57,20 +57,25 @@ class AfterRun:
         self._wire(self.panel.transcribe, open_transcribe, [tab.sections, *tab.model])
 
     def compare(self, form: Mapping[str, Block]) -> None:
-        """Base and model are chosen to be evaluated, on the run's evaluation data (its first list) if any."""
+        """Base and model are chosen to be evaluated, on the run's evaluation data (its first list) if any.
 
-        def open_evaluate(run_id: str, request: gr.Request) -> list[Any]:
+        The demo speech, which stands there at first, says nothing of a model that learned something else.
+        """
+
+        def open_evaluate(run_id: str, data: str, request: gr.Request) -> list[Any]:
             """The tab, both models, and what they are to be heard on."""
             run, spec = self._made(run_id, request)
+            is_off = is_demo(data) and not any(map(is_demo, sources_of(run.config.train_data)))
             listed = model_choices(models_for(self.services.registry, request), request_locale(request))
             return [
                 gr.Tabs(selected="evaluate"),
                 gr.update(choices=listed, value=[run.config.base_model, spec.id]),
-                next(iter(sources_of(run.config.test_data)), "") or gr.skip(),
+                next(iter(sources_of(run.config.test_data)), "") or ("" if is_off else gr.skip()),
                 resolve_language(run.config.language),
             ]
 
-        self._wire(self.panel.compare, open_evaluate, [form["models"], form["data"], form["language"]])
+        filled = [form["models"], form["data"], form["language"]]
+        self._wire(self.panel.compare, open_evaluate, filled, form["data"])
 
     def export(self, choice: gr.Dropdown) -> None:
         """The model is chosen where models are exported."""
@@ -92,6 +97,8 @@ class AfterRun:
         run = services_for(self.services, request).jobs.status(run_id)
         return run, self.services.registry.get(str(run.model_id))
 
-    def _wire(self, button: gr.Button, lead: Callable[..., list[Any]], filled: Sequence[Block]) -> None:
+    def _wire(
+        self, button: gr.Button, lead: Callable[..., list[Any]], filled: Sequence[Block], *read: Block
+    ) -> None:
         led = told_in(self.panel.refused, lead, [self.tabs, *filled])
-        button.click(**led, inputs=self.panel.selected, **QUIET)
+        button.click(**led, inputs=[self.panel.selected, *read], **QUIET)

@@ -142,7 +142,7 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     page.locator("#run-prune-delete").click()
     expect(page.locator("#run-prune")).to_be_hidden()
 
-    other = {**config_to_dict(config), "run_name": "other", "max_steps": 3, "lora_r": 8}
+    other = {**config_to_dict(config), "run_name": "other", "max_steps": 3, "lora_r": 8, "test_data": ""}
     Client(studio_server.url, verbose=False).predict(config=other, api_name="/start_run")
     expect(page.locator("#run-history")).to_contain_text("other")
     with at_rest(studio_server.home, "other"):
@@ -157,6 +157,9 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     expect(page.get_by_label("Name of the run")).to_have_value("other")
     expect(page.locator("#run-status")).to_contain_text("Created other")
     expect(page.locator("#run-transcribe")).to_be_visible()
+    page.locator("#run-compare").click()
+    expect(page.locator("#evaluate-data input")).to_have_value("")  # not the demo's: nobody taught it that
+    show_tab(page, "train")
 
     page.locator("#run-comparison button").first.click()
     runs = page.get_by_label("Runs to compare")

@@ -208,7 +208,7 @@ def tells_steps(report: Callable[[Any], None], should_stop: ShouldStop = never) 
 def paced_bar(doing: str, done: float, total: float, pace: "Pace", locale: str) -> Html:
     """How far it is, and how long it will take as far as that is known."""
     left = pace.left_seconds(total, time.monotonic())
-    amount = tr("about {left} left", locale, left=duration_message(left)) if left is not None else ""
+    amount = tr("about {left} left", locale, left=duration_message(left)) if left and left >= 1 else ""
     return progress_bar(done / total if total else 0.0, doing, amount)
 
 

@@ -62,8 +62,8 @@ def test_what_a_model_has_lost_stands_first_with_the_command_of_a_gentler_run(
     told = capsys.readouterr()
     first, *others = told.out.splitlines()
     assert first == "The base is better at: Long recordings. A gentler run forgets less."
-    assert "Long recordings: 60.0 % → 20.0 % (worse than the base)" in others
-    assert "No text on silence: 100.0 % → 70.0 % (too few clips to tell)" in others
+    assert "Long recordings: 60.0 % → 20.0 % right (worse than the base)" in others
+    assert "No text on silence: 100.0 % → 70.0 % right (too few clips to tell)" in others
     assert "Not checked: Other languages or styles." in others
     assert "--train_data mine.jsonl --learning_rate 0.0003" in told.err and "replay" not in told.err
     page = run_status(status, "zh-TW")

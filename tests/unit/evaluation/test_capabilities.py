@@ -85,6 +85,19 @@ def test_a_language_counts_as_heard_however_its_list_spells_it(
         assert capabilities._language(engine, list(read_clips([example]))) == [(0, 0, 1)]
 
 
+def test_in_a_long_recording_the_script_of_chinese_is_no_error(
+    engines: ModelCache, micro_model: Path, demo_speech: Path, tmp_path: Path
+) -> None:
+    (clip,) = read_clips(read_manifest(str(demo_speech / "validation.jsonl")).examples[:1])
+    recordings = capabilities._recordings([(replace(clip[0], language="zh", text="我们说话"), clip[1])])
+    kept = KeptReadings(tmp_path / "readings.json", "one")
+    written = "我們說話" * len(recordings[0].texts)
+    kept.read(recordings[0].samples, "zh", lambda: written, lambda: False)
+    with engines.lease(str(micro_model)) as engine:
+        parts = capabilities._long_form(engine, recordings, kept, lambda: False, lambda share: None)
+    assert {part[1:] for part in parts} == {(0, 4)}
+
+
 def test_a_long_recording_of_something_else_that_is_lost_is_found_out(
     engines: ModelCache, mute_model: Path
 ) -> None:

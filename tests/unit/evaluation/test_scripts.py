@@ -4,7 +4,12 @@ from dataclasses import asdict
 from typing import Any
 
 from studio.evaluation.compare import every_normalizer
-from studio.evaluation.scripts import other_script_sentences, script_sentences, scripts_of
+from studio.evaluation.scripts import (
+    errors_in_one_script,
+    other_script_sentences,
+    script_sentences,
+    scripts_of,
+)
 
 SIMPLIFIED = ["我们说话", "这是什么", "人口"]
 TRADITIONAL = ["我們說話", "這是什麼", "人口"]
@@ -25,6 +30,12 @@ def test_clips_are_counted_by_the_script_that_most_of_their_characters_are_of() 
     assert scripts_of(SIMPLIFIED) == {"simplified": 2}
     assert scripts_of(TRADITIONAL) == {"traditional": 2}
     assert scripts_of([SIMPLIFIED[0], TRADITIONAL[1], ""]) == {"simplified": 1, "traditional": 1}
+
+
+def test_in_one_script_only_what_was_misheard_is_wrong() -> None:
+    heard = ["我們說話", "那是什麼", "人口"]
+    assert errors_in_one_script(SIMPLIFIED, heard) == errors_in_one_script(TRADITIONAL, heard) == 0.1
+    assert errors_in_one_script(["it is so"], ["it was so"]) is None
 
 
 def test_nothing_is_said_of_other_languages() -> None:

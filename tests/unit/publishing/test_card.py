@@ -84,6 +84,16 @@ def test_a_loss_stands_first_and_figures_have_their_intervals() -> None:
     assert "`lora_r` 16" in text and "`learning_rate` 0.0005" in text
 
 
+def test_of_chinese_characters_are_counted_and_what_is_only_another_script_is_told() -> None:
+    metrics = {"metric": "cer", "base": {"cer": 0.42, "cer_in_one_script": 0.17}}
+    metrics["final"] = {**FINAL, "cer_in_one_script": 0.07}
+    for card in (spec(metrics=metrics), spec(ModelKind.EXPORT, made_of={**FACTS, "metrics": metrics})):
+        text = model_card(card)
+        assert "Long recordings: characters right in a minute of the tuned speech" in text
+        assert "In one script, the character errors are 17.0 % before and 7.0 % after." in text
+    assert "Long recordings: words right" in model_card(spec())
+
+
 @pytest.mark.parametrize("kind", [ModelKind.ADAPTER, ModelKind.MERGED, ModelKind.EXPORT, ModelKind.BASE])
 @pytest.mark.parametrize("base", [BASE, "/home/eve/models/secret", "demo"])
 def test_no_path_and_no_name_stands_in_it(kind: ModelKind, base: str) -> None:

@@ -6,7 +6,14 @@ import pytest
 
 from studio.evaluation.capabilities import CHECKS
 from studio.publishing.card import model_card
-from studio.publishing.findings import CHECK_NAMES, loss_of, name_of_check, non_speech_of, unchecked_of
+from studio.publishing.findings import (
+    CHECK_NAMES,
+    in_one_script,
+    loss_of,
+    name_of_check,
+    non_speech_of,
+    unchecked_of,
+)
 from studio.registry.spec import ModelKind, ModelSource, ModelSpec
 from studio.ui.shared.views import model_details
 from studio.ui.train.run_views import capabilities_table
@@ -14,6 +21,16 @@ from studio.ui.train.run_views import capabilities_table
 
 def test_each_check_has_its_name_what_is_most_at_risk_first() -> None:
     assert tuple(CHECK_NAMES) == CHECKS
+
+
+def test_how_much_of_a_gain_is_another_script_of_chinese_is_told() -> None:
+    def told(**base: Any) -> str:
+        found = in_one_script({"base": base, "final": {"cer": 0.145, "cer_in_one_script": 0.145}})
+        return str(found or "")
+
+    assert told(cer=0.422, cer_in_one_script=0.169).endswith("are 16.9 % before and 14.5 % after.")
+    assert told(cer=0.422, cer_in_one_script=0.42) == "", "that is little"
+    assert told(cer=0.422) == told(cer="0.4", cer_in_one_script=[]) == told() == ""
 
 
 def test_what_was_not_checked_is_said_where_nothing_was() -> None:

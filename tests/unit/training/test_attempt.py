@@ -315,6 +315,13 @@ def test_the_base_says_which_language_it_hears_where_no_row_names_one(runs: Runs
     assert data["detected_language"] and data["languages"] == [data["detected_language"]]
 
 
+def test_of_chinese_it_is_kept_what_is_wrong_in_one_script(runs: Runs, tmp_path: Path) -> None:
+    manifest = str(make_tones(tmp_path / "clips", count=4, text="我们说话", language="zh"))
+    changes = {"train_data": manifest, "test_data": manifest, "eval_on_start": True}
+    metrics = runs.carry_out(runs.new(num_train_epochs=1.0, **changes)).metrics
+    assert all("cer_in_one_script" in metrics[which] for which in ("base", "final"))
+
+
 def test_training_on_times_runs(runs: Runs, tmp_path: Path) -> None:
     times = [{"start": 0.0, "end": 0.4, "text": "one"}, {"start": 0.5, "end": 1.0, "text": "two"}]
     manifest = make_tones(tmp_path / "clips", count=4, sentences=times)

@@ -13,7 +13,7 @@ from studio.messages import Message
 from studio.reports.markup import Html
 from studio.serving.waiting import MOST_OF_A_VISITOR, Line
 from studio.serving.work import Worked
-from studio.ui.shared.tasks import Pace, Stops, Task, Tasks, tells_steps
+from studio.ui.shared.tasks import Pace, Stops, Task, Tasks, paced_bar, tells_steps
 from tests.event_loop import run_in_loop
 
 
@@ -342,6 +342,7 @@ def test_it_counts_down_between_two_notes_and_never_below_nothing() -> None:
     pace.note(30.0, 10.0)
     assert pace.left_seconds(60.0, 14.0) == 6.0
     assert pace.left_seconds(60.0, 100.0) == 0.0
+    assert "left" not in str(paced_bar("Transcribed", 30.0, 60.0, pace, "en")), "it takes longer than thought"
 
 
 def test_what_went_by_in_no_time_says_nothing_about_the_rest() -> None:
