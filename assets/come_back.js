@@ -1,8 +1,9 @@
-// Who loads the page again, or in another language, comes back to what they had before them. It is kept in the tab of
-// the browser meanwhile: the values of all fields, the tabs that are open, corrections that are not finished, and under
-// which name the server holds the rest. It is kept when the page is left or goes out of sight, after which a browser
-// may drop it, and counts for this server alone. Another tab begins anew, and so does who follows a link. What is at
-// work for the visitor ends with the page; if they chose a language, it begins again, and who speaks is heard out.
+// Who loads the page again, goes back to it or takes another language, comes back to what they had before them. It is
+// kept in the tab of the browser meanwhile: the values of all fields, the tabs that are open, corrections that are not
+// finished, and under which name the server holds the rest. It is kept when the page is left or goes out of sight, after
+// which a browser may drop it, and counts for this server alone. Another tab begins anew, and so does who follows a link.
+// What is at work for the visitor ends with the page; if they chose a language, it begins again, and who speaks is heard
+// out.
 window.comeBack = (() => {
   const KEY = 'studio-kept';
   const LEAVES_MS = 60_000; // so long quick_page.py takes it that the page is being left; a download does not leave it
@@ -11,7 +12,8 @@ window.comeBack = (() => {
   const store = storage();
   const found = JSON.parse(store?.getItem(KEY) ?? 'null');
   store?.removeItem(KEY);
-  const isBack = (arrival?.type === 'reload' || document.wasDiscarded) && found?.server === server();
+  const isAgain = ['reload', 'back_forward'].includes(arrival?.type) || document.wasDiscarded;
+  const isBack = isAgain && found?.server === server();
   const kept = isBack ? found : null;
   const DRAWN_MS = 30_000; // a page that takes longer is not waited for
   const stays = {__type__: 'update'};

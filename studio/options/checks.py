@@ -81,8 +81,9 @@ def check_between(name: str, value: float, low: float, high: float) -> None:
 
 
 def _check_data(config: "TrainingConfig") -> None:
-    if not config.base_model.strip() or not config.train_data.strip():
-        raise ConfigError("A run needs a base_model and train_data: one of them is empty.")
+    for name in ("base_model", "train_data"):
+        if not getattr(config, name).strip():
+            raise ConfigError("A run needs {name}: it is empty.", name=name)
     if config.min_audio_len >= config.max_audio_len:
         raise ConfigError(
             "min_audio_len must be below max_audio_len, got {low:g} and {high:g}.",

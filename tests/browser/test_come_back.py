@@ -156,6 +156,9 @@ def test_a_page_that_is_loaded_again_is_as_it_was_and_begins_anew_in_another_tab
     page.reload()
     expect(page.locator("#transcript-segments .said").first).to_contain_text("cellar")
     expect(page.locator("#transcript-segments [data-correct]")).to_have_attribute("aria-pressed", "false")
+    page.goto("about:blank")
+    page.go_back()
+    expect(page.locator("#transcript-segments .said").first).to_contain_text("cellar")
 
     other = page.context.new_page()
     other.goto(f"{page.url}&per_device_train_batch_size=3&lora_r=4")

@@ -133,6 +133,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_spelling() -> None:
         (["--lora_r", "1.5"], "lora_r must be a whole number"),
         (["--lora_r", "0"], "lora_r must be between 1 and 1024, got 0"),
         (["--learning_rate", "nan"], "learning_rate must be between"),
+        (["--train_data", " "], "A run needs train_data: it is empty."),
         (["--timestamps=maybe"], "timestamps must be True or False, got 'maybe'"),
         (["--method", "magic"], "method must be one of lora, dora"),
         (["--fp16", "--bf16"], "--bf16 cannot be combined with precision fp16"),
