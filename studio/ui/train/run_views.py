@@ -48,10 +48,8 @@ def capabilities_table(found: Mapping[str, Any] | None, locale: str) -> Html | N
         )
     for unchecked in left:
         rows.append([said(unchecked, locale), "", "", badge(tr("not checked", locale), "plain")])
-    headers = [
-        tr(text, locale)
-        for text in (N_("Capability check: how much is right"), N_("Base"), N_("Tuned"), N_("State"))
-    ]
+    names = (N_("Capability check"), N_("Right: base"), N_("Right: tuned"), N_("State"))
+    headers = [tr(text, locale) for text in names]
     checked = table(headers, rows, numeric=[1, 2], class_="capabilities stacked")
     figure = non_speech_of(found)
     return tag("div", checked, tag("p", said(figure, locale))) if figure else checked

@@ -58,7 +58,8 @@ def test_what_was_not_checked_is_said_where_nothing_was() -> None:
 def test_english_that_was_made_by_a_program_is_called_so() -> None:
     row = {"check": "other_languages", "base": 0.9, "tuned": 0.2, "verdict": "worse"}
     found: dict[str, Any] = {"checks": [row], "lost": ["other_languages"], "is_synthetic": True}
-    assert "Synthetic English" in str(capabilities_table(found, "en"))
+    table = str(capabilities_table(found, "en"))
+    assert "Synthetic English" in table and "Right: tuned" in table, "no error rates"
     assert "Synthetic English" in str(name_of_check("other_languages", found))
     assert "Other languages" in str(name_of_check("other_languages", {**found, "is_synthetic": False}))
     assert "future" in str(capabilities_table({"checks": [{**row, "check": "future"}]}, "en"))
