@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from studio.actions.estimate import Question, answer
-from studio.actions.plan_run import plan_run
+from studio.actions.plan_run import RunForecast, plan_run
 from studio.files import read_json, write_json, write_text
 from studio.memory.gpus import find_gpu
 from studio.options.arguments import config_to_dict
@@ -17,6 +17,7 @@ from studio.services import Services
 from studio.settings import Settings
 from studio.training.run_dir import RunDir
 from studio.training.schedule import Schedule
+from studio.units import GIB, format_bytes
 from tests.reading import read_source
 from tests.unit.registry.conftest import make_adapter
 
@@ -99,6 +100,20 @@ def test_what_is_not_known_before_the_start_is_left_out(services: Services) -> N
     told = {str(name): str(value) for name, value in plan.facts()}
     assert set(told) == {"Trained parameters", "Memory needed"}
     assert plan_run(TrainingConfig(train_data="nobody/nothing", max_steps=9), services).steps == 9
+
+
+def test_without_a_gpu_what_the_whole_process_may_take_is_told(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tensors alone would be a third of it: a run of whisper-tiny that was told as 1.65 GiB took 4.6."""
+    monkeypatch.setattr("studio.actions.plan_run.card", lambda _text: None)
+    plan = plan_run(TrainingConfig(base_model="tiny", max_steps=1), services)
+    assert plan.estimate is not None and plan.memory_bytes is not None
+    assert plan.memory_bytes > 1.2 * GIB + 2 * max(plan.estimate.phases.values())
+    told = {str(name): str(value) for name, value in plan.facts()}
+    assert told["Memory needed"].startswith(f"up to about {format_bytes(plan.memory_bytes)}; ")
+    monkeypatch.setattr(RunForecast, "usable_bytes", plan.memory_bytes - 1)
+    assert plan.verdict == "does_not_fit"
 
 
 def finished(services: Services, name: str, config: TrainingConfig, events: list[dict[str, object]]) -> None:
