@@ -27,7 +27,7 @@ from studio.settings import Settings
 from studio.training.data.sources import read_list, row_judge
 from studio.training.plan import training_plan
 from studio.training.preflight import shared_by_lists
-from studio.training.probe.question import LIBRARIES_BYTES
+from studio.training.probe.question import process_bytes
 from studio.training.schedule import Schedule
 from studio.training.warm_start import shaped
 from studio.units import duration_message, format_bytes
@@ -49,12 +49,6 @@ _PACED_BY = (
     *("gradient_accumulation_steps", "gradient_checkpointing", "num_processes"),
 )
 """Options that decide how long a step takes."""
-
-
-_ON_PROCESSOR = 2.1
-"""Times the tensors of a step on a GPU: so much the processes of runs grew at most, beside the libraries.
-Measured with 8 clips a step and LoRA, whose dropout keeps larger masks on a processor (whisper-tiny: 2.1; the
-demo model: 1.0), and with 4 and all weights (1.0)."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +76,7 @@ class RunForecast:
         """On the GPU; on a processor, the most that the process may take."""
         if self.estimate is None:
             return None
-        if self.gpu:
-            return self.estimate.device_bytes
-        return round(_ON_PROCESSOR * max(self.estimate.phases.values())) + LIBRARIES_BYTES
+        return self.estimate.device_bytes if self.gpu else process_bytes(self.estimate)
 
     @property
     def usable_bytes(self) -> int:
