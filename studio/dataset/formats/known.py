@@ -64,7 +64,7 @@ def read_list(path: Path, wanted: Wanted, split: str = "train") -> Listed:
         check_text(path)
         return Listed("kaldi", kaldi.rows(path.parent, wanted), (beside, beside.parent), has_columns=False)
     if path.suffix.lower() in timed_texts.ENDINGS and text_files.is_text(path):
-        told = timed_texts.told_by(path) or {}
+        told = timed_texts.about_its_sound(path) or {}
         if told.keys().isdisjoint(ALIASES["audio"]):  # else it is a list, too
             raise _belongs_to_its_folder(path)
     blank_lines, first_line = check_text(path)

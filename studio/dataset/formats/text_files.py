@@ -100,7 +100,7 @@ def _clips(
 ) -> Iterator[dict[str, Any]]:
     """What is known of the clips of a sound: of all of it, or of those that captions tell of."""
     told = listed.get(sound)
-    about = {path: tells for path in captions if (tells := timed_texts.told_by(path)) is not None}
+    about = {path: tells for path in captions if (tells := timed_texts.about_its_sound(path)) is not None}
     timed = [path for path in captions if path not in about]
     if timed and ((seconds := _seconds_of(sound)) > WINDOW_SECONDS or text is None):
         yield from subtitles.rows_of(sound, seconds, timed)

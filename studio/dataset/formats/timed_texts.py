@@ -76,11 +76,11 @@ def is_no_list(path: Path) -> bool:
         begin = file.read(len(_TABLE))
         is_object = ending == ".json" and begin.lstrip().startswith("{")
         has_times = is_object and _SEGMENTS.search(begin + file.read(_MOST_CHARACTERS)) is not None
-        return begin == _TABLE or has_times or (is_object and told_by(path) is not None)
+        return begin == _TABLE or has_times or (is_object and about_its_sound(path) is not None)
     return False
 
 
-def told_by(path: Path) -> dict[str, Any] | None:
+def about_its_sound(path: Path) -> dict[str, Any] | None:
     """What JSON without times tells of the one sound that it is called as: `{"text": "good morning"}`."""
     if path.suffix.lower() != ".json":
         return None
