@@ -98,37 +98,55 @@ def _clips(
     listed: Mapping[Path, text_lists.Told],
     within: Path | None,
 ) -> Iterator[dict[str, Any]]:
-    """What is known of the clips of a sound: of all of it, or of those that captions tell of."""
+    """What is known of the clips of a sound: of all of it, or of those that captions tell of.
+
+    Of a long sound captions count most; else its own text, unless that is what an aligner wrote and a list
+    has the sentence; then a list, or what a file of captions tells of the whole sound.
+    """
     told = listed.get(sound)
     about = {path: tells for path in captions if (tells := timed_texts.about_its_sound(path)) is not None}
     timed = [path for path in captions if path not in about]
     if timed and ((seconds := _seconds_of(sound)) > WINDOW_SECONDS or text is None):
         yield from subtitles.rows_of(sound, seconds, timed)
+    elif text and not (told and text.suffix.lower() == _OF_ALIGNERS and _is_aligned(text)):
+        yield from _told_by_its_text(sound, text, within)
     elif text is None and about:
         tells = next(iter(about.values()))
         yield {name: value for name, value in tells.items() if name not in ALIASES["audio"]}
-    elif text is None or (told and text.suffix.lower() == _OF_ALIGNERS and _is_aligned(text)):
-        if told and told.is_doubtful:
-            raise ManifestError(
-                "{audio} has one text in {path}, and another in a line of it or of another list.",
-                audio=sound.name,
-                path=told.path.name,
-            )
-        yield told.values if told else {"text": ""}
-    elif text.suffix.lower() == _WITH_SYLLABLES:
+    else:
+        yield _told_by_a_list(sound, told)
+
+
+def _told_by_its_text(sound: Path, text: Path, within: Path | None) -> Iterator[dict[str, Any]]:
+    """One clip, or several where the text has times."""
+    if text.suffix.lower() == _WITH_SYLLABLES:
         yield _said_in_thchs(text, within)
     elif text.suffix.lower() in timed_texts.ENDINGS:
         yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
     else:
-        said = _read(text)
-        found = _TIMIT.fullmatch(said.strip())
-        if found and abs(int(found[1]) / _TIMIT_RATE - _seconds_of(sound)) < 1:
-            yield {"text": found[2], "speaker": sound.parent.name}
-        elif timed_texts.are_timed(said) or timed_texts.are_aligned(said):
-            yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
-        else:
-            speaker = {"speaker": found[2]} if (found := _VCTK.match(sound.stem)) else {}
-            yield {"text": " ".join(_plain(said, sound.stem).split()), **speaker}
+        yield from _said(sound, text, _read(text))
+
+
+def _said(sound: Path, text: Path, said: str) -> Iterator[dict[str, Any]]:
+    """What stands in a text file, which has times at times."""
+    samples = _TIMIT.fullmatch(said.strip())
+    if samples and abs(int(samples[1]) / _TIMIT_RATE - _seconds_of(sound)) < 1:
+        yield {"text": samples[2], "speaker": sound.parent.name}
+    elif timed_texts.are_timed(said) or timed_texts.are_aligned(said):
+        yield from subtitles.rows_of(sound, _seconds_of(sound), [text])
+    else:
+        speaker = {"speaker": found[2]} if (found := _VCTK.match(sound.stem)) else {}
+        yield {"text": " ".join(_plain(said, sound.stem).split()), **speaker}
+
+
+def _told_by_a_list(sound: Path, told: text_lists.Told | None) -> dict[str, Any]:
+    if told and told.is_doubtful:
+        raise ManifestError(
+            "{audio} has one text in {path}, and another in a line of it or of another list.",
+            audio=sound.name,
+            path=told.path.name,
+        )
+    return told.values if told else {"text": ""}
 
 
 def _plain(said: str, stem: str) -> str:
