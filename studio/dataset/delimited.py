@@ -17,7 +17,7 @@ from studio.files import UTF16_MARKS
 
 _GZIP = b"\x1f\x8b"
 """What files packed with gzip begin with."""
-_UNNAMED = ["audio_path", "text"]
+UNNAMED = ["audio_path", "text"]
 """The columns of a list without a header."""
 _MOST_BREAKS = 50
 """Of lines within one field."""
@@ -78,15 +78,30 @@ def csv_rows(path: Path, delimiter: str, blank_lines: int, wanted: Wanted) -> It
     except csv.Error as error:
         raise ManifestError("{path} has no readable header: {reason}.", path=path, reason=error) from error
     if _is_clip(names, wanted):
-        return _records(_from_header(path, blank_lines, newline=""), delimiter, _UNNAMED, blank_lines + 1)
+        return headerless_rows(path, delimiter, blank_lines)
     _check_header(names, path, wanted)
     return _records(lines, delimiter, names, blank_lines + reader.line_num + 1)
+
+
+def headerless_rows(path: Path, separator: str, blank_lines: int) -> Iterator[Row]:
+    """Rows of a list without a header: a sound, and behind a tab, white space (" ") or the separator of a CSV
+    its text."""
+    if separator == "\t":
+        yield from _tab_records(
+            chain(["-"], _from_header(path, blank_lines, "\n")), UNNAMED, blank_lines, False
+        )
+    elif separator == " ":
+        for number, line in enumerate(_from_header(path, blank_lines, "\n"), start=blank_lines + 1):
+            if line.strip():
+                yield _fields_row(number, line.split(maxsplit=1), UNNAMED)
+    else:
+        yield from _records(_from_header(path, blank_lines, newline=""), separator, UNNAMED, blank_lines + 1)
 
 
 def _is_clip(fields: Sequence[str], wanted: Wanted) -> bool:
     """Whether what stands where a header would is a sound file and its text: the list has none then."""
     return (
-        len(fields) == len(_UNNAMED)
+        len(fields) == len(UNNAMED)
         and not wanted.named
         and PurePath(fields[0].strip()).suffix.lower() in SOUND_FILES
     )
@@ -146,7 +161,7 @@ def tab_rows(
     """
     names = [_unquoted(field) for field in _tab_fields(first_line)]
     has_header = not _is_clip(names, wanted)
-    names = names if has_header else _UNNAMED
+    names = names if has_header else UNNAMED
     _check_header(names, path, wanted)
     header = next(_from_header(path, blank_lines, newline="\n"))
     newline = "\r" if "\r" in header.rstrip("\r\n") else "\n"  # of old spreadsheets

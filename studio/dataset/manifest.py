@@ -13,7 +13,7 @@ from studio.dataset.columns import Wanted
 from studio.dataset.copies import Copies, copy_local
 from studio.dataset.delimited import Row
 from studio.dataset.example import Example, Manifest, RowProblem, TextSegment
-from studio.dataset.formats import gigaspeech, kaldi, parquet, saved, text_files, webdataset
+from studio.dataset.formats import gigaspeech, headerless, kaldi, parquet, saved, text_files, webdataset
 from studio.dataset.formats.known import Listed, read_copy, read_list
 from studio.dataset.places import Places
 from studio.dataset.rows import NO_TEXT, example_of
@@ -216,6 +216,8 @@ def _read_folder(folder: Path, reading: _Reading, *, is_named: bool = False) -> 
     archives = webdataset.files_in(folder, split)
     if archives and (not is_named or archives[0].name.startswith(split)):
         return _read_archives(folder, archives, reading, split)
+    if plain := headerless.list_in(folder, _names_of(split), is_named=is_named):
+        return _read_file(plain, reading, "folder")
     if is_named:
         for name in _names_of(split):
             if (folder / name).is_dir():

@@ -14,6 +14,7 @@ from studio.dataset.formats import (
     conversations,
     fleurs,
     gigaspeech,
+    headerless,
     kaldi,
     label_studio,
     lhotse,
@@ -92,9 +93,11 @@ def read_list(path: Path, wanted: Wanted, split: str = "train") -> Listed:
                 "data_aishell/wav/train.",
                 path=path,
             ) from None
-        if not text_files.is_text(path) and not kaldi.is_part(path):
+        if text_files.is_text(path) or kaldi.is_part(path):
+            raise _belongs_to_its_folder(path) from None
+        if wanted.named or (by_name := headerless.rows(path, blank_lines, first_line)) is None:
             raise
-        raise _belongs_to_its_folder(path) from None
+        return Listed("headerless", by_name, (beside,), has_columns=False)
     if found in ("json", "jsonl"):
         begin = list(_to_first_good(rows))
         rows = chain(begin, rows)

@@ -423,8 +423,8 @@ def test_speechbrain_has_the_ids_of_clips_for_keys(
         (b"adio_path,text\na.wav,x\n", "found 'adio_path', did you mean 'audio_path'"),
         (b"audio,text,langauge\na.wav,x,en\n", "'langauge' looks like a misspelt 'language'"),
         (b"a.wav;hello;x\nb.wav;there;y\n", "begins with a clip, where the names of its columns are"),
-        (b"a.wav hello\nb.wav there\n", "begins with a clip, where the names of its columns are"),
-        (b"a.wav\t1.0\thello\n", "begins with a clip, where the names of its columns are"),
+        (b"a.wav 1.0 hello\nb.wav 1.0 there\n", "begins with a clip, where the names of its columns are"),
+        (b"a.wav\t1.0\thello you\n", "begins with a clip, where the names of its columns are"),
         (b'{"audio": "a.wav", "texte": "x"}\n', "found 'texte', did you mean 'text'"),
         (gzip.compress(b"audio,text\n" + b"x" * 70 * 2**20, 1), r"a line of more than 64.0 MiB \(line 2\)"),
         (

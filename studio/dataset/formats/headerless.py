@@ -1,0 +1,82 @@
+"""Lists without a header, whose lines begin with the name of a sound below their folder: `clip1` and `hello`,
+with a tab, a bar, a comma or a space between them, for `wavs/clip1.flac`. GigaSpeech 2 has such, and many who
+write a list by hand.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, islice
+from pathlib import Path, PurePath
+from unicodedata import normalize
+
+from studio.dataset.audio import SOUND_FILES
+from studio.dataset.delimited import UNNAMED, Row, headerless_rows
+from studio.dataset.tables import check_text
+from studio.errors import ConfigError, ManifestError
+from studio.files import files_below
+
+_ENDING = ".txt"
+_SECONDS = re.compile(r"\d+\.\d+\s")
+"""Before a text, it is no part of it."""
+_LOOKED_AT_ROWS = 50
+
+
+def rows(path: Path, blank_lines: int, first_line: str) -> Iterator[Row] | None:
+    """The rows of such a list, None if it is none; `blank_lines` and `first_line` as `check_text` tells them.
+
+    A name that two sounds have, or none, stays as it is, and is missed where the sounds are looked up.
+    """
+    sounds: dict[str, PurePath | None] = {}
+    folder = path.absolute().parent
+    with suppress(ConfigError):  # it lies where all the files of a disk do
+        for sound in files_below(folder, SOUND_FILES):
+            name = normalize("NFC", sound.stem)
+            sounds[name] = None if name in sounds else PurePath(sound.relative_to(folder))
+    for separator in _separators(first_line):
+        found = headerless_rows(path, separator, blank_lines)
+        first = next(found, None)
+        is_one = first and not first.error and not _SECONDS.match(str(first.values.get(UNNAMED[1], "")))
+        if first and is_one and _sound_of(first, sounds):
+            return (_with_sound(row, sounds) for row in chain([first], found))
+    return None
+
+
+def _separators(line: str) -> Sequence[str]:
+    """What may stand behind a name: nobody says a tab or a bar, while sentences have commas and spaces."""
+    return next((unsaid for unsaid in ("\t", "|") if unsaid in line), (",", " "))
+
+
+def list_in(folder: Path, names: list[str], *, is_named: bool) -> Path | None:
+    """The text file of a folder that is such a list: the first that has one of these `names` or, unless it
+    `is_named`, the only one; nothing if what it tells of the sounds may be speakers or lengths.
+    """
+    named = [path for name in names if (path := folder / f"{name}{_ENDING}").is_file()]
+    others = [] if is_named or named else [path for path in folder.glob(f"[!.]*{_ENDING}") if path.is_file()]
+    found = [path for path in named or others if _tells_sentences(path)]
+    return found[0] if named or len(found) == 1 else None
+
+
+def _tells_sentences(path: Path) -> bool:
+    try:
+        begin = list(islice(rows(path, *check_text(path)) or (), _LOOKED_AT_ROWS))
+    except ManifestError:
+        return False
+    told = [[str(row.values.get(column, "")) for column in UNNAMED] for row in begin if not row.error]
+    are_sounds = all(PurePath(audio).suffix.lower() in SOUND_FILES for audio, _said in told)
+    return are_sounds and any(len(said.split()) > 1 or not said.isascii() for _audio, said in told)
+
+
+def _sound_of(row: Row, sounds: Mapping[str, PurePath | None]) -> str:
+    """The sound that a row names, as it does if with an ending; empty if there is none, or more than one."""
+    name = PurePath(normalize("NFC", str(row.values.get(UNNAMED[0], "")).strip()))
+    if name.suffix.lower() in SOUND_FILES:
+        return str(name)
+    found = sounds.get(name.name)
+    is_meant = found is not None and found.with_suffix("").parts[-len(name.parts) :] == name.parts
+    return str(found) if is_meant else ""
+
+
+def _with_sound(row: Row, sounds: Mapping[str, PurePath | None]) -> Row:
+    found = "" if row.error else _sound_of(row, sounds)
+    return row._replace(values={**row.values, UNNAMED[0]: found}) if found else row
