@@ -12,7 +12,12 @@ from studio.transcription.languages import join_texts, resolve_language
     [
         ("zh", ["Chinese", "mandarin", "zh", "zh-TW", "zh_CN", "<|zh|>"]),
         ("yue", ["Cantonese"]),
-        ("en", ["en-US", "ENGLISH"]),
+        ("en", ["en-US", "ENGLISH", "eng"]),
+        ("zh", ["cmn", "zho", "chi", "cmn_hans_cn"]),
+        ("de", ["deu", "ger", "deu-AT"]),
+        ("no", ["nb", "nob", "nor"]),
+        ("tl", ["tgl", "fil"]),
+        ("he", ["iw", "heb"]),
         ("ht", ["Haitian Creole"]),
         ("es", ["Castilian"]),
         ("auto", [" auto ", "", "None", "null"]),
