@@ -16,6 +16,7 @@ from studio.dataset.written import in_one, is_tight, unspaced
 from studio.errors import DataError, ManifestError
 from studio.messages import Message
 from studio.options.choices import TASKS
+from studio.whisper.language_tags import language_of_tag
 
 NO_TEXT = Message("The row has no text.")
 _LONGEST_PATH = 4096
@@ -237,4 +238,4 @@ def _translated(spoken: str | None, written: str | None) -> str | None:
 
 
 def _same_language(one: str, other: str) -> bool:
-    return one.lower().split("-")[0] == other.lower().split("-")[0]
+    return language_of_tag(one) == language_of_tag(other)

@@ -12,6 +12,7 @@ from itertools import islice
 from studio.chinese import LANGUAGES, has_kana, main_script
 from studio.dataset.example import Example, RowProblem
 from studio.dataset.written import written_in
+from studio.whisper.language_tags import language_of_tag
 
 _FEWEST_CLIPS = 20
 """Below this, a median says little about what is odd."""
@@ -164,7 +165,7 @@ def tags(examples: Sequence[Example]) -> Iterator[RowProblem]:
 def other_scripts(examples: Iterable[Example]) -> Iterator[RowProblem]:
     """Texts of which almost no letter is one that their language is written in."""
     for example in examples:
-        expected = _LETTERS.get(_language(example).split("-")[0])
+        expected = _LETTERS.get(language_of_tag(_language(example)))
         if expected is None:
             continue
         letters = [letter for letter in example.text if letter.isalpha()]

@@ -4,12 +4,11 @@ import difflib
 import re
 from collections.abc import Collection
 
-from babel.core import get_global
-
 from studio.dataset.written import IDEOGRAPH, in_one
 from studio.errors import ConfigError
 from studio.messages import Message
 from studio.registry.languages import LANGUAGES
+from studio.whisper.language_tags import language_of_tag
 
 AUTO = "auto"
 _NAMED_LANGUAGES = 8
@@ -43,7 +42,6 @@ _BY_NAME = {name: code for code, name in LANGUAGES.items()} | _OTHER_NAMES
 
 def resolve_language(text: str, available: Collection[str] | None = None) -> str:
     """The code for a language's name or code: `Chinese`, `mandarin`, `zh`, `zh-TW`, `cmn`, `<|zh|>` → `zh`.
-    Codes of three letters (ISO 639-2 and 639-3), and old ones, are those of Unicode's CLDR.
 
     `auto` (or nothing) stays `auto`. `available` are the codes that a model knows; all of Whisper's if None,
     and an English-only model has none, which leaves English and `auto`, both as `en`.
@@ -80,8 +78,7 @@ def _code(text: str) -> str:
     spoken = text.strip().lower().removeprefix("<|").removesuffix("|>")
     if spoken in ("", AUTO, "none", "null"):  # as scripts write that none is given
         return AUTO
-    subtag = _first_subtag(spoken)
-    for candidate in (spoken, subtag, _first_subtag(get_global("language_aliases").get(subtag, ""))):
+    for candidate in (spoken, spoken.replace("_", "-").split("-")[0], language_of_tag(spoken)):
         if candidate in LANGUAGES:
             return candidate
         if candidate in _BY_NAME:
@@ -92,10 +89,6 @@ def _code(text: str) -> str:
         language=text,
         near=f"{near[0].title()} ({_BY_NAME[near[0]]})" if near else Message("Chinese or zh"),
     )
-
-
-def _first_subtag(tag: str) -> str:
-    return tag.replace("_", "-").split("-")[0]
 
 
 UNDIVIDED = {"th", "lo", "my", "km", "bo"}

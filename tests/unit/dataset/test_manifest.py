@@ -153,13 +153,14 @@ def test_offset_and_duration_cut_a_clip_out(write: Write) -> None:
 def test_a_list_of_nemo_that_says_in_which_language_the_text_is_may_be_one_of_translations(
     write: Write,
 ) -> None:
-    pairs = (("de", "de"), ("de-DE", "DE"), ("de", "en-US"), ("en", "fr"))
+    pairs = (("de", "de"), ("de-DE", "DE"), ("de", "en-US"), ("en", "fr"), ("deu", "eng"))
     rows = [{"audio_filepath": "a.wav", "text": "x", "source_lang": a, "target_lang": b} for a, b in pairs]
     found = read_manifest(write("list", lines(*rows)))
     assert [(one.language, one.task) for one in found.examples] == [
         ("de", None),
         ("de-DE", None),
         ("de", "translate"),
+        ("deu", "translate"),
     ]
     (refused,) = found.problems
     assert refused.line == 4 and "speech is in en and the text in fr" in str(refused.reason)

@@ -53,7 +53,7 @@ def test_tags_that_nobody_says_are_told_once() -> None:
         ("打开 wifi", "zh", False),
         ("OK", "zh", False),
         ("привет всем", "ru", False),
-        ("привет всем", "de", True),
+        ("привет всем", "deu", True),
         ("学校の話です", "ja", False),
         ("whatever it is", None, False),
         ("anything at all", "tlh", False),
