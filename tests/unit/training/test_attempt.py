@@ -41,17 +41,23 @@ from tests.unit.training.attempts import (
 )
 from tests.unit.training.conftest import Finished
 
-METHODS = ("lora", "dora", "adalora", "full", "frozen_encoder")
 
-
-def test_the_time_of_a_run_is_that_of_all_its_attempts(runs: Runs) -> None:
-    run = runs.new()
+def test_the_time_of_a_run_is_that_of_all_its_attempts_and_the_time_left_has_the_evaluations_to_come(
+    runs: Runs,
+) -> None:
+    run = runs.new(num_train_epochs=3.0)
     first = runs.carry_out(run, stop_at=5)
     noted = told(run, "spent")[-1]
     assert noted["training_seconds"] == first.seconds["training"]
-    EventLog(run.events).write("spent", training_seconds=1000.0, evaluating_seconds=500.0)  # a slow attempt
     assert first.seconds["training"] > 0 and first.seconds["evaluating"] > 0
+    events = [json.loads(line) for line in run.events.read_text(encoding="utf-8").splitlines()]
+    longer = [{**event, "seconds": 1000} if event["kind"] == "eval" else event for event in events]
+    run.events.write_text("".join(f"{json.dumps(event)}\n" for event in longer), encoding="utf-8")
+    EventLog(run.events).write("spent", training_seconds=1000.0, evaluating_seconds=500.0)  # a slow attempt
+    before = len(told(run, "step"))
     last = runs.carry_out(run)
+    left = told(run, "step")[before]
+    assert left["step"] == 6 and 1000 < left["eta_seconds"] < 2000
     assert last.seconds["training"] > 1000 and last.seconds["evaluating"] > 500
     card = runs.registry.get(str(last.model_id))
     assert card.card["seconds"]["training"] == last.seconds["training"] and card.path is not None
@@ -124,11 +130,17 @@ RANDOM = {"lora_dropout": 0.05}
         ("frozen_encoder", 2, {"gradient_checkpointing": True, "short_audio": "off"}),
     ],
 )
-def test_a_run_stopped_and_resumed_more_than_once_equals_an_unbroken_one(
+def test_a_run_keeps_its_best_checkpoint_and_equals_one_that_was_stopped_and_resumed_more_than_once(
     method: str, times: int, options: dict[str, Any], runs: Runs
 ) -> None:
-    changes = {"method": method, "num_train_epochs": float(times), **options}
-    unbroken, broken = runs.finished("unbroken", **changes), runs.new("broken", **changes)
+    changes = {"method": method, "num_train_epochs": float(times), "learning_rate": 0.05, **options}
+    unbroken, broken = (runs.new(name, adapter_strength=1.0, **changes) for name in ("unbroken", "broken"))
+    outcome = runs.carry_out(unbroken)
+    best = min(evaluations(unbroken).values(), key=lambda point: (point["wer"], point["loss"]))
+    assert outcome.state == "finished" and outcome.metrics["best_step"] == best["step"]
+    kept = runs.registry.get(str(outcome.model_id))
+    assert kept.problem is None and kept.path is not None
+    assert_same_weights(kept.path, unbroken.checkpoints / f"checkpoint-{best['step']}")
     stops = ((2, 2), (4, 3), (8, 8))  # within an epoch, at its end before its evaluation
     for asked, reached in stops[:times]:
         stopped = runs.carry_out(broken, stop_at=asked)
@@ -140,42 +152,25 @@ def test_a_run_stopped_and_resumed_more_than_once_equals_an_unbroken_one(
     assert kinds(broken).count("machine") == 1 and "warning" not in kinds(broken)
 
 
-def test_the_time_left_has_the_evaluations_to_come_after_a_resumption_too(runs: Runs) -> None:
-    run = runs.new(num_train_epochs=3.0)
-    runs.carry_out(run, stop_at=5)
-    events = [json.loads(line) for line in run.events.read_text(encoding="utf-8").splitlines()]
-    longer = [{**event, "seconds": 1000} if event["kind"] == "eval" else event for event in events]
-    run.events.write_text("".join(f"{json.dumps(event)}\n" for event in longer), encoding="utf-8")
-    before = len(told(run, "step"))
-    runs.carry_out(run)
-    left = told(run, "step")[before]
-    assert left["step"] == 6 and 1000 < left["eta_seconds"] < 2000
-
-
-def test_a_resumption_on_another_machine_says_that_numbers_may_differ(runs: Runs) -> None:
-    run = runs.new()
-    runs.carry_out(run, stop_at=2)
-    threads = torch.get_num_threads()
-    try:
-        attempt(replace(runs.settings, threads=threads + 1), run)
-    finally:
-        torch.set_num_threads(threads)
-    (warning,) = told(run, "warning")
-    assert f"threads {threads} → {threads + 1}" in warning["text"]
-    assert warning["template"].format(**warning["values"]) == warning["text"]
-
-
-def test_a_resumption_over_another_list_says_so_once(runs: Runs, tmp_path: Path) -> None:
+def test_a_resumption_on_another_machine_and_over_another_list_says_each_once(
+    runs: Runs, tmp_path: Path
+) -> None:
     manifest = make_tones(tmp_path, count=12)
     rows = manifest.read_text(encoding="utf-8")
     manifest.write_text("".join(rows.splitlines(keepends=True)[:11]), encoding="utf-8")
     run = runs.new(train_data=str(manifest))
     runs.carry_out(run, stop_at=2)
     manifest.write_text(rows, encoding="utf-8")
-    runs.carry_out(run, stop_at=3)
+    threads = torch.get_num_threads()
+    try:
+        attempt(replace(runs.settings, threads=threads + 1), run, StopAtStep(run, 3))
+    finally:
+        torch.set_num_threads(threads)
     runs.carry_out(run, stop_at=4)
-    (warning,) = told(run, "warning")
-    assert warning["text"].startswith(f"{manifest} has changed since the run was stopped")
+    machine, data = told(run, "warning")
+    assert f"threads {threads} → {threads + 1}" in machine["text"]
+    assert machine["template"].format(**machine["values"]) == machine["text"]
+    assert data["text"].startswith(f"{manifest} has changed since the run was stopped")
 
 
 def test_a_stop_during_an_evaluation_makes_up_for_it_when_resumed(runs: Runs) -> None:
@@ -201,7 +196,7 @@ def test_a_stop_before_the_first_step_resumes_from_the_start(runs: Runs) -> None
 
 
 def test_a_checkpoint_that_was_cut_off_is_passed_over(runs: Runs) -> None:
-    changes = {"save_steps": 1, "save_total_limit": 3, "num_train_epochs": 3.0}
+    changes = {"save_steps": 1, "save_total_limit": 3}
     unbroken, broken = runs.finished("unbroken", **changes), runs.new("broken", **changes)
     runs.carry_out(broken, stop_at=5)
     whole = broken.checkpoints / "checkpoint-5"
@@ -216,19 +211,7 @@ def test_a_checkpoint_that_was_cut_off_is_passed_over(runs: Runs) -> None:
     state.write_text(state.read_text(encoding="utf-8")[:40], encoding="utf-8")
     assert last_checkpoint(broken.checkpoints) == whole
     assert runs.carry_out(broken).state == "finished"
-    assert_same_weights(unbroken.checkpoints / "checkpoint-9", broken.checkpoints / "checkpoint-9")
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_model_that_is_kept_is_the_checkpoint_that_was_evaluated_best(method: str, runs: Runs) -> None:
-    run = runs.new(method=method, num_train_epochs=3.0, learning_rate=0.05, adapter_strength=1.0)
-    outcome = runs.carry_out(run)
-    assert outcome.model_id is not None
-    best = min(evaluations(run).values(), key=lambda point: (point["wer"], point["loss"]))
-    assert outcome.metrics["best_step"] == best["step"]
-    model = runs.settings.models / outcome.model_id
-    assert_same_weights(model, run.checkpoints / f"checkpoint-{best['step']}")
-    assert runs.registry.get(outcome.model_id).problem is None
+    assert_same_weights(unbroken.checkpoints / "checkpoint-6", broken.checkpoints / "checkpoint-6")
 
 
 def test_a_run_killed_after_its_model_was_kept_makes_no_second_one(runs: Runs) -> None:
@@ -241,12 +224,12 @@ def test_a_run_killed_after_its_model_was_kept_makes_no_second_one(runs: Runs) -
 def test_gradient_accumulation_learns_like_a_larger_batch(runs: Runs, tmp_path: Path) -> None:
     tones = make_tones(tmp_path / "clips", count=9, text="labels of one length")
     same = {"max_train_samples": 8, "lora_dropout": 0.0, "eval_strategy": "no"}
-    same["short_audio"] = "off"  # whose batches are of clips of one length
+    same |= {"num_train_epochs": 1.0, "short_audio": "off"}  # whose batches are of clips of one length
     ends = {}
     for batch, accumulated in ((4, 1), (2, 2)):
         sizes = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulated}
         run = runs.finished(f"batch-{batch}", train_data=str(tones), **sizes, **same)
-        ends[batch] = weights_of(run.checkpoints / "checkpoint-4")
+        ends[batch] = weights_of(run.checkpoints / "checkpoint-2")
     for name, tensor in ends[4].items():
         assert torch.allclose(tensor, ends[2][name], atol=1e-4), name
 
@@ -267,7 +250,8 @@ def test_the_same_clips_have_times_and_are_padded_when_batches_became_smaller(
     for row in rows:
         row["sentences"] = [{"start": 0.0, "end": 1.0, "text": row["text"]}]
     tones.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    same = {"train_data": str(tones), "test_data": str(tones), "lora_dropout": 0.0, "padded_share": 0.5}
+    same = {"train_data": str(tones), "test_data": str(tones), "eval_strategy": "no"}
+    same |= {"lora_dropout": 0.0, "padded_share": 0.5}
     whole = runs.finished("whole", per_device_train_batch_size=6, **same)
     halved = runs.new("halved", per_device_train_batch_size=6, **same)
     for _ in range(2):  # to a batch of three, and of one

@@ -188,27 +188,22 @@ def test_a_run_that_rehearses_and_was_resumed_equals_an_unbroken_one(demo_runs: 
     unbroken = demo_runs.finished("unbroken", **changes)
     broken = demo_runs.broken(2, **changes)
     assert_same_weights(unbroken.checkpoints / "checkpoint-3", broken.checkpoints / "checkpoint-3")
-    unvaried = demo_runs.finished("unvaried", **changes, replay_augmentation=False)
-    assert losses(unvaried)[2] != losses(unbroken)[2]
-    without = demo_runs.finished("without", **{**changes, "replay_share": 0.0})
+    unvaried = demo_runs.new("unvaried", **changes, replay_augmentation=False)
+    without = demo_runs.new("without", **{**changes, "replay_share": 0.0})
+    for run in (unvaried, without):
+        demo_runs.carry_out(run, stop_at=2)
+        assert losses(run)[2] != losses(unbroken)[2]
     assert losses(without)[1] == losses(unbroken)[1], "the curve is that of the clips alone"
-    assert losses(without)[2] != losses(unbroken)[2]
-
-
-def assert_other_weights(one: Path, other: Path) -> None:
-    with pytest.raises(AssertionError):
-        assert_same_weights(one, other)
 
 
 def test_what_is_rehearsed_counts_as_much_however_a_step_is_divided(demo_runs: Runs, light: str) -> None:
+    """That it is learned is told by `test_a_run_that_rehearses_and_was_resumed_equals_an_unbroken_one`."""
     same = {**REHEARSED, "replay_data": light, "max_train_samples": 4, "max_steps": 1, "short_audio": "off"}
     same["replay_share"] = 0.5
     once = demo_runs.finished("once", **same, per_device_train_batch_size=4)
     twice = demo_runs.finished("twice", **same, per_device_train_batch_size=2, gradient_accumulation_steps=2)
     first, second = (told(run, "step")[0] for run in (once, twice))
     assert first["grad_norm"] == pytest.approx(second["grad_norm"], rel=1e-3)
-    alone = demo_runs.finished("alone", **{**same, "replay_share": 0.0}, per_device_train_batch_size=4)
-    assert_other_weights(*(run.checkpoints / "checkpoint-1" for run in (once, alone)))
 
 
 @pytest.mark.parametrize("per_batch", [0.5, 1.0, 1.5])
