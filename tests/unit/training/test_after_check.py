@@ -1,7 +1,7 @@
 """What is measured after a run never fails it, and what it needs is asked for before it."""
 
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -42,33 +42,11 @@ def attempt_with(runs: Runs, other: str) -> Attempt:
     return Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
 
 
-def checked(work: Attempt) -> dict[str, Any]:
+def made_by(work: Attempt) -> MadeModel:
+    """What a run has made that is carried out here."""
     work.carry_out()
-    made = MadeModel(
-        work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop, work.settings
-    )
-    measure_after(made, threads=1)
-    assert work.outcome.capabilities is not None
-    return work.outcome.capabilities
-
-
-@pytest.mark.usefixtures("unhurried")
-def test_speech_of_another_style_in_the_language_of_the_run_is_heard_and_a_copy_of_the_model_tells_it(
-    runs: Runs, tones: Path, tmp_path: Path
-) -> None:
-    other = make_tones(tmp_path, count=3, seconds=1.5)
-    run = runs.new(
-        max_steps=1,
-        capability_check=True,
-        test_data=str(tones),
-        other_languages_data=str(other),
-        output_dir=str(tmp_path / "copy"),
-    )
-    work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
-    found = checked(work)
-    assert {row["check"] for row in found["checks"]} == set(CHECKS) and not found["is_synthetic"]
-    copy, own = (read_json(path / "model.json") for path in (tmp_path / "copy", work.registry.models / "run"))
-    assert copy == own and copy["capabilities"] == found and copy["short_audio"]
+    asked = (work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop)
+    return MadeModel(*asked, settings=work.settings, learned=work.learned)
 
 
 def test_no_measure_begins_after_a_tenth_of_the_run_or_the_minute(
@@ -77,17 +55,16 @@ def test_no_measure_begins_after_a_tenth_of_the_run_or_the_minute(
     monkeypatch.setattr(after_check, "_LEAST_SECONDS", 0.0)
     monkeypatch.setattr(after_check, "_SHARE_OF_RUN", 0.0)
     work = attempt_with(runs, str(tones))
-    found = checked(work)
+    measure_after(made_by(work), threads=1)
+    found = work.outcome.capabilities
+    assert found is not None
     assert found["unchecked"] == list(CHECKS) and set(found["why_unchecked"].values()) == {"time"}
     assert work.outcome.short_audio is None
 
 
 def test_a_model_whose_check_has_failed_is_called_unchecked(runs: Runs, tones: Path) -> None:
     work = attempt_with(runs, str(tones))
-    work.carry_out()
-    made = MadeModel(
-        work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop, work.settings
-    )
+    made = made_by(work)
 
     def refuse(*_place: object) -> NoReturn:
         raise RuntimeError("no memory for another model")
@@ -106,25 +83,25 @@ def test_english_that_comes_along_is_heard_of_every_run_but_of_the_demo_speech(s
 
 @pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("is_shared", [True, False])
-def test_clips_that_were_trained_on_are_told_before_the_training_and_not_called_others(
+def test_clips_that_were_trained_on_are_told_before_the_training_and_not_called_others_and_a_copy_tells_it(
     runs: Runs, tones: Path, tmp_path: Path, is_shared: bool
 ) -> None:
+    """What is measured is also what is left of other speech in the language of the run."""
     other = make_tones(tmp_path, count=3, seconds=1.5)
     heard = {"test_data": str(tones if is_shared else other), "other_languages_data": str(other)}
-    run = runs.new(max_steps=1, capability_check=True, **heard)
+    copy = tmp_path / "copy"
+    run = runs.new(max_steps=1, capability_check=True, output_dir=str(copy), **heard)
     work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
-    work.carry_out()
-    made = MadeModel(
-        *(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop),
-        settings=work.settings,
-        learned=work.learned,
-    )
-    measure_after(made, threads=1)
+    measure_after(made_by(work), threads=1)
+    found, report = work.outcome.capabilities, work.outcome.short_audio
+    assert found and {row["check"] for row in found["checks"]} == set(CHECKS) and not found["is_synthetic"]
+    cards = [read_json(path / "model.json") for path in (copy, work.registry.models / "run")]
+    assert cards[0] == cards[1]
+    assert (cards[0]["capabilities"], cards[0]["short_audio"]) == (found, report)
     events = read_events(run.events)[0]
     kinds = [event["kind"] for event in events]
     told = [event["text"] for event in events[: kinds.index("plan")] if event["kind"] == "warning"]
     assert any("12 of 12 evaluation clips are also trained on" in text for text in told) is is_shared
-    report = work.outcome.short_audio
     assert report and report["learned"] == (report["clips"] if is_shared else 0)
     (said, *_), table = short_audio_lines(report), str(short_audio_table(report, "en"))
     assert ("not learned from" in said) is ("not learned from" in table) is not is_shared
@@ -150,12 +127,7 @@ def test_one_reading_is_compared_with_nothing_and_not_kept(
     other = str(make_tones(tmp_path, count=3))
     run = runs.new(max_steps=1, capability_check=True, test_data=other, other_languages_data=other)
     work = Attempt(run, runs.settings, StopSignal(run.stop_request), Outcome())
-    work.carry_out()
-    made = MadeModel(
-        *(work.registry, work.config, work.eval_examples, work.outcome, work.events, work.stop),
-        settings=work.settings,
-        learned=work.learned,
-    )
+    made = made_by(work)
 
     def stop_when_timed(made: MadeModel, done: int, total: int) -> None:
         """Somebody stops the run while the first way is measured."""

@@ -10,6 +10,7 @@ import torch
 from peft import AdaLoraModel
 
 from studio.dataset.example import Example
+from studio.evaluation import capabilities
 from studio.methods import METHODS
 from studio.options.training import TrainingConfig
 from studio.publishing.findings import CHECK_NAMES
@@ -110,8 +111,9 @@ def test_an_evaluation_keeps_tokens_and_never_logits(runs: Runs, monkeypatch: py
 
 
 def test_each_run_ends_with_a_check_of_what_its_model_can_still_do(
-    settings: Settings, mute_model: Path, tones: Path
+    settings: Settings, mute_model: Path, tones: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(capabilities, "_LONG_SECONDS", 9.0)
     runs = Runs(settings, mute_model, tones)
     named = json.loads(tones.read_text(encoding="utf-8").splitlines()[0])
     other = tones.with_name("other.jsonl")
