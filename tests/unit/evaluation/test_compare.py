@@ -13,6 +13,7 @@ from studio.dataset.audio import read_audio, save_pcm
 from studio.errors import ConfigError, ManifestError, ModelNotFoundError
 from studio.evaluation.compare import _sounds_of
 from studio.evaluation.corrections import clip_of, save_list
+from studio.evaluation.result import Evaluation
 from studio.evaluation.side_by_side import hear_side_by_side
 from studio.options.choices import FASTER_WHISPER
 from studio.publishing.export import Exporter
@@ -24,8 +25,8 @@ from tests.reading import evaluate, read_manifest
 PLAIN = TranscribeOptions(timestamps="none", max_new_tokens=30)
 
 
-@pytest.fixture
-def manifest(demo_speech: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def manifest(demo_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Nine clips of two sentences, eight whole and one that is shorter than the file it is in."""
     rows = json.loads((demo_speech / "samples" / "samples.json").read_text(encoding="utf-8"))
     command = next(row for row in rows if row["file"].startswith("kitchen-light"))
@@ -33,8 +34,18 @@ def manifest(demo_speech: Path, tmp_path: Path) -> Path:
     whole = {"audio": str(demo_speech / "samples" / command["file"]), "text": command["text"]}
     part = {"path": whole["audio"], "start_time": 0.0, "end_time": first["end"] + 0.2}
     return write_rows(
-        tmp_path / "test.jsonl", [{**whole, "language": "en"}] * 8 + [{"audio": part, "text": first["text"]}]
+        tmp_path_factory.mktemp("clips") / "test.jsonl",
+        [{**whole, "language": "en"}] * 8 + [{"audio": part, "text": first["text"]}],
     )
+
+
+@pytest.fixture(scope="module")
+def compared(engines: ModelCache, manifest: Path) -> tuple[Evaluation, list[tuple[int, int]]]:
+    """The demo model beside one that garbles, and what was told on the way."""
+    told: list[tuple[int, int]] = []
+    models = ["demo", "garbling"]
+    found = evaluate(engines, models, str(manifest), options=PLAIN, on_progress=lambda *at: told.append(at))
+    return found, told
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -42,10 +53,10 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_models_are_compared_with_the_first_on_the_same_clips(engines: ModelCache, manifest: Path) -> None:
-    told: list[tuple[int, int]] = []
-    models, clips = ["demo", "garbling"], str(manifest)
-    found = evaluate(engines, models, clips, options=PLAIN, on_progress=lambda *at: told.append(at))
+def test_models_are_compared_with_the_first_on_the_same_clips(
+    compared: tuple[Evaluation, list[tuple[int, int]]],
+) -> None:
+    found, told = compared
     base, garbling = found.models
     assert (base.id, garbling.id) == ("demo", "garbling")
     assert base.n == garbling.n == 9
@@ -70,9 +81,8 @@ def test_models_are_compared_as_faster_whisper_plays_them(
     cache = ModelCache(registry, idle_seconds=300, device="cpu", exports=Exporter(registry))
     doing: list[str] = []
     choice, clips = EngineChoice(FASTER_WHISPER, "int8"), str(manifest)
-    found = evaluate(
-        cache, ["demo"], clips, options=PLAIN, choice=choice, on_step=lambda step, _: doing.append(str(step))
-    )
+    asked: dict[str, Any] = {"options": PLAIN, "choice": choice, "max_samples": 2}
+    found = evaluate(cache, ["demo"], clips, **asked, on_step=lambda step, _: doing.append(str(step)))
     assert found.models[0].id == "demo" and found.models[0].cer < 0.2
     assert doing
     clip = Path(found.utterances[0].audio_path)
@@ -167,12 +177,15 @@ def test_a_stop_gives_rates_over_what_is_done(engines: ModelCache, manifest: Pat
 
 
 def test_an_evaluation_that_was_cut_short_goes_on_where_it_was(
-    engines: ModelCache, manifest: Path, tmp_path: Path
+    engines: ModelCache,
+    manifest: Path,
+    compared: tuple[Evaluation, list[tuple[int, int]]],
+    tmp_path: Path,
 ) -> None:
     """In whatever moment: a line that was torn is heard again, and another question is another evaluation."""
     kept, told = tmp_path / "kept", list[int]()
     asked: dict[str, Any] = {"options": PLAIN, "kept": kept}
-    whole = evaluate(engines, ["demo", "garbling"], str(manifest), options=PLAIN)
+    whole, _ = compared
     evaluate(
         engines,
         ["demo"],
