@@ -162,13 +162,13 @@ def transcribed(decoder: TransformersModel) -> list[list[int]]:
     ],
     ids=lambda changes: " ".join(changes.values()),
 )
-def test_what_is_saved_hears_what_was_in_memory(
+def test_what_is_saved_is_and_hears_what_was_in_memory(
     changes: dict[str, Any], micro_model: Path, tmp_path: Path
 ) -> None:
     config, base, model = prepared(micro_model, **changes)
-    before = transcribed(base.decoder)
+    before, untrained = transcribed(base.decoder), loss_of(base.decoder.model)
     train(model, steps=8)
-    heard = transcribed(base.decoder)
+    heard, loss = transcribed(base.decoder), loss_of(base.decoder.model)
     folder = tmp_path / "saved"
     model.save_pretrained(folder)
     if config.is_adapter:
@@ -183,40 +183,15 @@ def test_what_is_saved_hears_what_was_in_memory(
         again = prepared_base(folder, config)
     again.model.eval()
     assert transcribed(again) == heard != before
+    assert abs(loss - untrained) > 1e-3
+    if config.quantization == "none":  # in 4 bits, the sixth digit is another one
+        assert loss_of(again.model) == pytest.approx(loss, abs=1e-6)
 
 
 def prepared_base(folder: Path, config: TrainingConfig) -> TransformersModel:
     return adapters.load_training_base(
         folder, config, adapters.choose_precision(config, has_gpu=False)
     ).decoder
-
-
-@pytest.mark.parametrize("method", ["lora", "dora", "adalora"])
-def test_a_saved_adapter_is_the_one_in_memory(method: str, micro_model: Path, tmp_path: Path) -> None:
-    from peft import PeftModel
-
-    config, base, model = prepared(micro_model, method=method)
-    untrained = loss_of(base.decoder.model)
-    train(model)
-    model.save_pretrained(tmp_path / "adapter")
-    again = PeftModel.from_pretrained(
-        adapters.load_training_base(micro_model, config, adapters.Precision("fp32")).decoder.model,
-        tmp_path / "adapter",
-    )
-    again.eval()
-    assert loss_of(again) == pytest.approx(loss_of(base.decoder.model), abs=1e-6)
-    assert abs(loss_of(again) - untrained) > 1e-3
-
-
-@pytest.mark.parametrize("method", ["full", "frozen_encoder"])
-def test_a_saved_model_is_the_one_in_memory(method: str, micro_model: Path, tmp_path: Path) -> None:
-    from transformers import WhisperForConditionalGeneration
-
-    _, _, model = prepared(micro_model, method=method)
-    train(model)
-    model.save_pretrained(tmp_path / "model")
-    again = WhisperForConditionalGeneration.from_pretrained(tmp_path / "model").eval()
-    assert loss_of(again) == pytest.approx(loss_of(model), abs=1e-6)
 
 
 def test_target_modules_choose_the_layers(micro_model: Path) -> None:

@@ -123,8 +123,8 @@ RANDOM = {"lora_dropout": 0.05}
 @pytest.mark.parametrize(
     ("method", "times", "options"),
     [
-        ("lora", 3, {**IN_TWO, **RANDOM, "short_audio": "off"}),
-        ("dora", 2, {}),
+        ("lora", 2, {**IN_TWO, **RANDOM, "short_audio": "off"}),
+        ("dora", 3, {}),
         ("adalora", 2, {**IN_TWO, **RANDOM, "dataloader_num_workers": 1}),
         ("full", 2, {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 4}),
         ("frozen_encoder", 2, {"gradient_checkpointing": True, "short_audio": "off"}),

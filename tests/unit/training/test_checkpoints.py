@@ -92,17 +92,16 @@ def test_what_a_killed_worker_left_aside_is_no_checkpoint_and_goes(runs: Runs) -
     assert "checkpoint-6" in kept and len(kept) == 2
 
 
-@pytest.mark.parametrize(
-    "name", ["adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth"]
-)
-def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut_short(runs: Runs, name: str) -> None:
-    run = runs.new(save_steps=1, save_total_limit=3)
-    runs.carry_out(run, stop_at=4)
-    before, latest = complete_checkpoints(run.checkpoints)[-2:]
-    cut = latest / name
-    cut.write_bytes(cut.read_bytes()[:-100])
-    assert last_checkpoint(run.checkpoints) == before
-    assert runs.carry_out(run).state == "finished"
+def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut_short(runs: Runs) -> None:
+    stopped = runs.new(save_steps=1, save_total_limit=3)
+    runs.carry_out(stopped, stop_at=4)
+    for name in ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth"):
+        run = RunDir(shutil.copytree(stopped.path, stopped.path.with_name(name)))
+        before, latest = complete_checkpoints(run.checkpoints)[-2:]
+        cut = latest / name
+        cut.write_bytes(cut.read_bytes()[:-100])
+        assert last_checkpoint(run.checkpoints) == before, name
+        assert runs.carry_out(run).state == "finished", name
 
 
 @pytest.fixture

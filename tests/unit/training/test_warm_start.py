@@ -1,5 +1,6 @@
 """Going on from an adapter: what it decides is taken over, and what contradicts it is refused."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,27 @@ from studio.files import read_json, write_json
 from studio.options.training import TrainingConfig
 from studio.registry.store import ModelRegistry
 from studio.runs.manager import JobManager
+from studio.settings import Settings
 from studio.training.warm_start import warm_started
 from tests.unit.training.attempts import Runs, weights_of
 
 ONE_STEP = {"max_steps": 1, "eval_strategy": "no"}
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory, micro_model: Path, tones: Path) -> Path:
+    """An adapter of rank 4 on two kinds of layers."""
+    settings = Settings(home=tmp_path_factory.mktemp("first"))
+    settings.prepare()
+    made = Runs(settings, micro_model, tones)
+    made.finished("first", run_name="first", target_modules=("q_proj", "v_proj"), **ONE_STEP)
+    return settings.models / "first"
+
+
 @pytest.fixture
-def registry(runs: Runs) -> ModelRegistry:
-    """With an adapter named `first`, of rank 4 on two kinds of layers."""
-    runs.finished("first", run_name="first", target_modules=("q_proj", "v_proj"), **ONE_STEP)
+def registry(runs: Runs, first: Path) -> ModelRegistry:
+    """With that adapter, named `first`."""
+    shutil.copytree(first, runs.settings.models / "first")
     return runs.registry
 
 
