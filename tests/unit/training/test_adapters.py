@@ -114,7 +114,7 @@ def test_exactly_the_intended_weights_move_in_other_types(changes: dict[str, Any
 def assert_only_intended_move(model_folder: Path, *, method: str, **changes: Any) -> None:
     _, _, model = prepared(model_folder, method=method, **changes)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    train(model, allocates=False)  # AdaLoRA would set the ranks that it cuts back to zero
+    train(model, allocates=False, steps=2)  # AdaLoRA would set the ranks that it cuts back to zero
     moved = {name for name, p in model.named_parameters() if not torch.equal(p.detach(), before[name])}
     unmovable = {name for name in before if "ranknum" in name}
     assert moved == {name for name in before if is_intended(name, method)} - unmovable

@@ -176,14 +176,14 @@ def test_a_resumption_on_another_machine_and_over_another_list_says_each_once(
 def test_a_stop_during_an_evaluation_makes_up_for_it_when_resumed(runs: Runs) -> None:
     unbroken = runs.finished("unbroken", **RANDOM)
     best = read_json(unbroken.checkpoints / "checkpoint-6" / "trainer_state.json")["best_global_step"]
+    broken = runs.new("broken", **RANDOM)
     for step in (3, 6):
-        broken = runs.new(f"broken-{step}", **RANDOM)
-        first = attempt(runs.settings, broken, StopAtStep(broken, step, during_evaluation=True))
-        assert (first.state, first.step) == ("stopped", step)
-        outcome = runs.carry_out(broken)
-        assert outcome.state == "finished" and outcome.metrics["best_step"] == best
-        assert evaluations(unbroken) == evaluations(broken)
-        assert_same_weights(unbroken.checkpoints / "checkpoint-6", broken.checkpoints / "checkpoint-6")
+        stopped = attempt(runs.settings, broken, StopAtStep(broken, step, during_evaluation=True))
+        assert (stopped.state, stopped.step) == ("stopped", step)
+    outcome = runs.carry_out(broken)
+    assert outcome.state == "finished" and outcome.metrics["best_step"] == best
+    assert evaluations(unbroken) == evaluations(broken)
+    assert_same_weights(unbroken.checkpoints / "checkpoint-6", broken.checkpoints / "checkpoint-6")
 
 
 def test_a_stop_before_the_first_step_resumes_from_the_start(runs: Runs) -> None:

@@ -59,20 +59,20 @@ def check_wandb(run: RunDir) -> None:
     assert {"train/loss", "eval/wer", "eval/cer"} <= seen
 
 
-def trackio_values(project: str, run: str, metric: str) -> list[float]:
-    """A curve as trackio's own command line reads it, from the folder that `TRACKIO_DIR` names."""
-    command = [sys.executable, "-m", "trackio.cli", "get", "metric", "--json"]
-    chosen = ["--project", project, "--run", run, "--metric", metric]
-    said = subprocess.run([*command, *chosen], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
-    return [point["value"] for point in json.loads(said.stdout)["values"]]
-
-
 def check_trackio(run: RunDir) -> None:
+    """As trackio's own command line reads the curves, from the folder that `TRACKIO_DIR` names."""
+    command = [sys.executable, "-m", "trackio.cli", "get", "snapshot", "--json"]
+    chosen = ["--project", "my-speech", "--run", "reported", "--around", "2"]
+    said = subprocess.run([*command, *chosen], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+    curves = {
+        name: [point["value"] for point in points]
+        for name, points in json.loads(said.stdout)["metrics"].items()
+    }
     points = list(losses(run).values())
     (found,) = evaluations(run).values()
     assert len(points) == 3
-    assert trackio_values("my-speech", "reported", "train/loss") == pytest.approx(points)
-    assert trackio_values("my-speech", "reported", "eval/wer") == pytest.approx([found["wer"]])
+    assert curves["train/loss"] == pytest.approx(points)
+    assert curves["eval/wer"] == pytest.approx([found["wer"]])
 
 
 def test_each_package_has_the_curves_beside_the_others_without_a_network_or_an_account(
