@@ -115,6 +115,7 @@ def test_events_tell_the_whole_story_in_order(finished: Finished) -> None:
         assert json.loads(line)["v"] == 1, "one object a line"
 
 
+FEW = {"max_train_samples": 5}
 IN_TWO = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
 RANDOM = {"lora_dropout": 0.05}
 """Its numbers have to go on where they were."""
@@ -123,11 +124,15 @@ RANDOM = {"lora_dropout": 0.05}
 @pytest.mark.parametrize(
     ("method", "times", "options"),
     [
-        ("lora", 2, {**IN_TWO, **RANDOM, "short_audio": "off"}),
+        ("lora", 2, {**IN_TWO, **FEW, **RANDOM, "per_device_train_batch_size": 1, "short_audio": "off"}),
         ("dora", 3, {}),
         ("adalora", 2, {**IN_TWO, **RANDOM, "dataloader_num_workers": 1}),
-        ("full", 2, {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 4}),
-        ("frozen_encoder", 2, {"gradient_checkpointing": True, "short_audio": "off"}),
+        ("full", 2, {**FEW, "per_device_train_batch_size": 1, "gradient_accumulation_steps": 2}),
+        (
+            "frozen_encoder",
+            2,
+            {**FEW, "per_device_train_batch_size": 2, "gradient_checkpointing": True, "short_audio": "off"},
+        ),
     ],
 )
 def test_a_run_keeps_its_best_checkpoint_and_equals_one_that_was_stopped_and_resumed_more_than_once(
