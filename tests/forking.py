@@ -65,10 +65,10 @@ Popen = Callable[..., subprocess.Popen[Any]]
 
 
 @contextmanager
-def forking(folder: Path, environ: Mapping[str, str]) -> Iterator[Popen]:
+def forking(folder: Path, environ: Mapping[str, str], checkout: Path = ROOT) -> Iterator[Popen]:
     """What can be called instead of `subprocess.Popen` meanwhile; the processes may go on after that."""
     own = {name: value for name, value in environ.items() if not name.startswith("COVERAGE_")}
-    own["PYTHONPATH"] = os.pathsep.join((str(ROOT), own.get("PYTHONPATH", "")))
+    own["PYTHONPATH"] = os.pathsep.join((str(checkout), own.get("PYTHONPATH", "")))
     own |= {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
     own |= {
         "OMP_NUM_THREADS": "1",
@@ -78,7 +78,7 @@ def forking(folder: Path, environ: Mapping[str, str]) -> Iterator[Popen]:
     address = str(folder / "socket")
     command = [sys.executable, "-m", "tests.forking", address, room]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, env=own, start_new_session=True, **pipes) as process:
+    with subprocess.Popen(command, cwd=checkout, env=own, start_new_session=True, **pipes) as process:
         assert process.stdout and process.stdout.readline()
         yield partial(ForkedProcess, address)
 

@@ -7,14 +7,14 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.studio_process import ROOT, StudioProcess
+from tests.forking import Popen, forked_server, forking
+from tests.studio_process import ROOT, StudioProcess, command
 
 OPTION = """
     label_noise: float = method_option(
@@ -170,8 +170,10 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the studio with the four in it."""
     copy = tmp_path_factory.mktemp("extended")
     for name in ("studio", "assets"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy2(ROOT / "app.py", copy / "app.py")
+        shutil.copytree(ROOT / name, copy / name)
+    (copy / "tests").mkdir()
+    for name in ("app.py", "tests/forking.py", "tests/forked_studio.py"):
+        shutil.copy2(ROOT / name, copy / name)
     add_line(copy / "studio" / "options" / "training.py", "    # method\n", OPTION)
     add_engine(copy / "studio")
     methods, formats = copy / "studio" / "methods", copy / "studio" / "publishing" / "formats"
@@ -187,26 +189,28 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
+@pytest.fixture(scope="module")
+def popen(
+    extended: Path, environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Popen]:
+    """Commands, workers and the page are forked from one process that has the copy loaded."""
+    with forking(tmp_path_factory.mktemp("forking"), environ, extended) as popen:
+        yield popen
+
+
 Run = Callable[..., str]
 """Words of a command in, its standard output out."""
 
 
 @pytest.fixture(scope="module")
-def run(extended: Path, home: Path, environ: dict[str, str]) -> Run:
-    return partial(run_in, extended, {**environ, "STUDIO_HOME": str(home)})
+def run(extended: Path, home: Path, environ: dict[str, str], popen: Popen) -> Run:
+    def run(*arguments: str) -> str:
+        with command(arguments, environ, home, extended, **forked_server(popen)) as done:
+            said, _ = done.communicate(timeout=300)
+        assert done.returncode == 0, (extended / "stderr").read_text("utf-8")
+        return str(said)
 
-
-def run_in(extended: Path, environ: dict[str, str], *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "studio", *arguments],
-        cwd=extended,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run
 
 
 def estimate(run: Run, method: str) -> dict[str, Any]:
@@ -252,12 +256,11 @@ def test_the_engine_hears_as_it_is_asked_to_and_is_sized(run: Run) -> None:
     assert sized == full
 
 
-def test_what_the_engine_lacks_is_refused(extended: Path, environ: dict[str, str]) -> None:
-    words = ("transcribe", "none.wav", "--engine", "mirror", "--dtype", "bfloat16")
+def test_what_the_engine_lacks_is_refused(run: Run) -> None:
     with pytest.raises(
         AssertionError, match="The engine mirror has no precision 'bfloat16': choose one of auto"
     ):
-        run_in(extended, environ, *words)
+        run("transcribe", "none.wav", "--engine", "mirror", "--dtype", "bfloat16")
 
 
 def test_it_trains_and_what_its_adapter_is_exported_to_is_followed_by_all_that_tell_of_it(
@@ -290,8 +293,10 @@ def test_it_trains_and_what_its_adapter_is_exported_to_is_followed_by_all_that_t
     assert "For packed (one archive)" in details
 
 
-def test_the_page_offers_all_of_them(extended: Path, home: Path, environ: dict[str, str]) -> None:
-    with StudioProcess(home, environ, checkout=extended) as studio:
+def test_the_page_offers_all_of_them(
+    extended: Path, home: Path, environ: dict[str, str], popen: Popen
+) -> None:
+    with StudioProcess(home, environ, checkout=extended, **forked_server(popen)) as studio:
         page, served = (
             urllib.request.urlopen(f"{studio.url}/{path}", timeout=60).read().decode()
             for path in ("config", "v1/models")
