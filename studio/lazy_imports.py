@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial, wraps
+from pathlib import Path
 from typing import Any
 
 _LOCK = threading.RLock()
@@ -39,7 +40,25 @@ def transformers_library() -> Any:
     """
     with _loading("transformers"):
         importlib.import_module("transformers")
+        _spare()
         return sys.modules["transformers"]
+
+
+@cache
+def _spare() -> None:
+    """Has transformers not read the source of its four hundred models a second time, whose names it knows by
+    another path, nor import scipy for what finds objects in pictures: a twelfth of PEFT's import.
+    """
+    utils: Any = sys.modules["transformers.utils"]
+    files = utils.import_utils
+    known = files.create_import_structure_from_path
+
+    def structure_of(place: Path | str) -> Any:
+        """Of a folder, or of the one that a file is in."""
+        return known(Path(place).parent if str(place).endswith(".py") else place)
+
+    files.create_import_structure_from_path = structure_of
+    utils.is_scipy_available = lambda: False
 
 
 def peft_library() -> Any:

@@ -31,13 +31,10 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hide_what_is_not_called(plan: TrainingPlan) -> None:
-    """transformers and PEFT import at length whatever they find; a second of it serves nothing here."""
-    hidden = ["scipy"]
-    if plan.quantization == "none" and "bnb" not in plan.optimizer:
-        hidden.append("bitsandbytes")
-    for name in hidden:
-        if name not in sys.modules:
-            sys.modules[name] = None  # type: ignore[assignment]
+    """PEFT imports at length whatever it finds; half a second of it serves nothing here."""
+    is_called = plan.quantization != "none" or "bnb" in plan.optimizer
+    if not is_called and "bitsandbytes" not in sys.modules:
+        sys.modules["bitsandbytes"] = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
