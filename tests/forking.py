@@ -232,6 +232,7 @@ def become(asking: socket.socket, files: list[int], request: dict[str, Any], add
 
     The processes that a launcher starts are forked, too.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a test in the background ignores
     os.setsid()  # Linux shares processors by session: that of all who are forked is none of one test's
     for number, file in enumerate(files):
         os.dup2(file, number)

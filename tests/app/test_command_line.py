@@ -21,6 +21,7 @@ from studio.options.arguments import config_to_dict
 from studio.options.training import TrainingConfig
 from studio.settings import DEMO_SPEECH
 from tests.conftest import RunStudio
+from tests.forking import Popen, forked_server
 from tests.reading import read_manifest
 from tests.studio_process import ROOT, command
 from tests.unit.registry.conftest import make_adapter
@@ -398,14 +399,14 @@ def test_the_doctor_looks_at_this_machine(run_process: RunStudio) -> None:
 
 
 def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
-    environ: dict[str, str], studio_home: Path, demo_speech: Path, tmp_path: Path
+    environ: dict[str, str], studio_home: Path, demo_speech: Path, popen: Popen, tmp_path: Path
 ) -> None:
     samples = demo_speech / "samples"
     long = tmp_path / "long.flac"
     soundfile.write(long, np.tile(read_audio(samples / "long.ogg"), 2), 16_000)
     words = ("transcribe", samples / "kitchen-light.flac", long, "--output_file", "heard.json")
     shown, terminal = os.openpty()  # a file is told how far it is every ten seconds only
-    with command(words, environ, studio_home, tmp_path, stderr=terminal) as process:
+    with command(words, environ, studio_home, tmp_path, stderr=terminal, **forked_server(popen)) as process:
         os.close(terminal)
         told = ""
         while "long.flac: " not in told:
@@ -564,20 +565,11 @@ def test_an_evaluation_is_told_kept_corrected_and_told_again(
 
 
 def test_an_evaluation_that_is_killed_goes_on_and_ends_as_an_unbroken_one(
-    run_studio: RunStudio, environ: dict[str, str], studio_home: Path, tmp_path: Path
+    run_studio: RunStudio, environ: dict[str, str], studio_home: Path, popen: Popen, tmp_path: Path
 ) -> None:
-    asked = [
-        "evaluate",
-        "--models",
-        "demo",
-        "--data",
-        "demo",
-        "--max_samples",
-        "17",
-        "--output_file",
-        "all.json",
-    ]
-    process = command(asked, environ, studio_home, tmp_path)
+    words = "evaluate --models demo --data demo --max_samples 17 --output_file all.json"
+    asked = words.split()
+    process = command(asked, environ, studio_home, tmp_path, **forked_server(popen))
     kept = studio_home / "cache" / "evaluations"
     while not any(b"\n" in path.read_bytes() for path in kept.glob("*.jsonl")):
         assert process.poll() is None, (tmp_path / "stderr").read_text("utf-8")

@@ -18,6 +18,7 @@ import soundfile
 
 from studio.settings import DEMO_SPEECH
 from tests.conftest import RunStudio
+from tests.forking import Popen, forked_server
 from tests.studio_process import StudioProcess, command, free_port
 
 CLIP = DEMO_SPEECH / "samples" / "kitchen-light.flac"
@@ -52,12 +53,13 @@ def test_who_is_not_answered_before_it_ends_is_told_to_come_again(
     environ: dict[str, str],
     studio_home: Path,
     start_studio: Callable[..., StudioProcess],
+    popen: Popen,
     tmp_path: Path,
 ) -> None:
     key, port = "key-of-programs", free_port()
     url, long = f"http://127.0.0.1:{port}", tmp_path / "long.flac"
-    clip, rate = soundfile.read(CLIP)
-    soundfile.write(long, np.tile(clip, int(1800 * rate / len(clip))), rate)
+    clip, rate = soundfile.read(DEMO_SPEECH / "samples" / "long.ogg")
+    soundfile.write(long, np.tile(clip, int(900 * rate / len(clip))), rate)
 
     def asks(stream: str) -> tuple[int, str]:
         """Status and body of a request whose recording takes longer than the server has."""
@@ -83,7 +85,8 @@ def test_who_is_not_answered_before_it_ends_is_told_to_come_again(
             url, ends, said = page.url, page.interrupt, page.log
         else:
             words = ["serve", "--port", str(port)]
-            serving = stack.enter_context(command(words, {**environ, **extra}, studio_home, tmp_path))
+            started = command(words, {**environ, **extra}, studio_home, tmp_path, **forked_server(popen))
+            serving = stack.enter_context(started)
             said = (tmp_path / "stderr").read_text
 
             def ends() -> int:
