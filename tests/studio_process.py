@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 from types import TracebackType
 
@@ -180,8 +181,8 @@ def end_processes_of(home: Path) -> None:
             process.wait(10)
 
 
-def copy_checkout(target: Path) -> None:
-    """What a clone would hold, and what is not committed yet; nothing that git ignores."""
+def copy_checkout(target: Path, *, is_compiled: bool = False) -> None:
+    """What a clone would hold, and what is not committed yet; of what git ignores, at most compiled code."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -189,7 +190,12 @@ def copy_checkout(target: Path) -> None:
         encoding="utf-8",
     )
     assert listed.returncode == 0, listed.stderr
-    for name in filter(None, listed.stdout.split("\0")):
+    names = [name for name in listed.stdout.split("\0") if name]
+    if is_compiled:
+        names += [
+            cache_from_source(name) for name in names if name.startswith("studio/") and name.endswith(".py")
+        ]
+    for name in names:
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)

@@ -35,10 +35,12 @@ def ended(settings: Settings, run: RunDir) -> tuple[Any, ...]:
 def test_a_forked_worker_learns_and_ends_as_one_that_was_started(
     settings: Settings, popen: Popen, micro_model: Path, tones: Path
 ) -> None:
-    for name, data, code in (("good", str(tones), 0), ("bad", "nowhere.jsonl", 1)):
-        runs = [new_run(settings, quick(micro_model, Path(data)), f"{name}-{n}") for n in range(2)]
-        started = ended(settings, runs[0])
-        assert started == ended(replace(settings, popen=popen), runs[1]) and started[0] == code
+    runs = [new_run(settings, quick(micro_model, tones), f"run-{number}") for number in range(2)]
+    forked = replace(settings, popen=popen)
+    started = ended(settings, runs[0])
+    assert started == ended(forked, runs[1]) and started[:2] == (0, "finished")
+    failed = ended(forked, new_run(settings, quick(micro_model, Path("nowhere.jsonl")), "bad"))
+    assert failed[:2] == (1, "failed") and "nowhere.jsonl" in str(failed[2])
 
 
 def test_a_forked_worker_is_found_and_ended_as_one_that_was_started(

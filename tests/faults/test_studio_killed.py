@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from gradio_client import Client
 
 from tests.studio_process import StudioProcess
 
-LONG_RUN = {
-    "base_model": "demo",
-    "train_data": "demo",
+LONG = {
     "per_device_train_batch_size": 1,
     "max_steps": 10_000,
     "eval_strategy": "no",
@@ -19,7 +18,7 @@ LONG_RUN = {
     "capability_check": False,
     "replay_share": 0.0,
 }
-SHORT_RUN = {**LONG_RUN, "max_steps": 4}
+SHORT = {**LONG, "max_steps": 4}
 ENDED = {"finished", "stopped", "failed", "interrupted"}
 
 
@@ -34,12 +33,13 @@ def status_when(client: Client, run_id: str, wanted: Callable[[dict[str, Any]], 
 
 
 def test_a_run_outlives_studios_that_are_killed_or_end_in_order_and_the_next_one_takes_it_up(
-    start_studio: Callable[..., StudioProcess],
+    start_studio: Callable[..., StudioProcess], micro_model: Path, tones: Path
 ) -> None:
+    what = {"base_model": str(micro_model), "train_data": str(tones)}
     first = start_studio(truly=True)
     client = Client(first.url, verbose=False)
-    run_id = client.predict(config=LONG_RUN, api_name="/start_run")
-    waiting_id = client.predict(config=SHORT_RUN, api_name="/start_run")
+    run_id = client.predict(config={**LONG, **what}, api_name="/start_run")
+    waiting_id = client.predict(config={**SHORT, **what}, api_name="/start_run")
     before = status_when(client, run_id, lambda status: status["step"] > 0)
     first.kill()
 
@@ -63,10 +63,13 @@ def test_a_run_outlives_studios_that_are_killed_or_end_in_order_and_the_next_one
     assert finished["model_id"] in {model["id"] for model in models}
 
 
-def test_three_studios_on_one_home_start_each_run_once(start_studio: Callable[..., StudioProcess]) -> None:
+def test_three_studios_on_one_home_start_each_run_once(
+    start_studio: Callable[..., StudioProcess], micro_model: Path, tones: Path
+) -> None:
+    short = {**SHORT, "base_model": str(micro_model), "train_data": str(tones)}
     studios = [start_studio() for _ in range(3)]
     clients = [Client(studio.url, verbose=False) for studio in studios]
-    ids = [client.predict(config=SHORT_RUN, api_name="/start_run") for client in clients[1:]]
+    ids = [client.predict(config=short, api_name="/start_run") for client in clients[1:]]
     for run_id in ids:
         for client in clients:
             status_when(client, run_id, lambda status: status["state"] == "finished")

@@ -264,7 +264,7 @@ def test_a_worker_that_does_not_stop_is_ended_after_the_grace_time(
 def test_a_terminated_worker_saves_a_checkpoint_first(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings, truly=1)
+    jobs = new_studio(settings)
     run_id = jobs.submit(long_run)
     wait_for(jobs, run_id, after_step(1))
     os.kill(pid_of(settings, run_id), signal.SIGTERM)
