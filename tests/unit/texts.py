@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,10 @@ def error_texts() -> set[str]:
     return found | {text for path in paths for text in _row_problems(path)}
 
 
-def _calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node
+@cache
+def _calls(path: Path) -> list[tuple[str, ast.Call]]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [(ast.unparse(node.func), node) for node in nodes if isinstance(node, ast.Call)]
 
 
 def _first_arguments(path: Path, names: set[str]) -> Iterator[str]:
