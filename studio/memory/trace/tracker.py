@@ -14,7 +14,8 @@ from studio.memory.trace.ledger import Ledger
 _aten = torch.ops.aten
 _MADE_ANEW = frozenset(
     {
-        *(_aten.add.Tensor, _aten.mul.Tensor, _aten.addmm.default),
+        *(_aten.add.Tensor, _aten.sub.Tensor, _aten.mul.Tensor, _aten.div.Tensor, _aten.addmm.default),
+        *(_aten.eye.default, _aten.sum.dim_IntList, _aten.linalg_vector_norm.default),
         *(_aten.native_layer_norm.default, _aten.native_layer_norm_backward.default),
         *(_aten.native_dropout.default, _aten.native_dropout_backward.default),
         *(_aten.gelu.default, _aten.gelu_backward.default),

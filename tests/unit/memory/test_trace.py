@@ -26,14 +26,18 @@ from tests.forking import Popen
 from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
 from tests.unit.whisper_on_meta import DEMO_LIKE
 
+_TWO_LAYERS = {"encoder_layers": 2, "decoder_layers": 2}
 _SMALLER = {
-    "tiny": {"max_source_positions": 300, "vocab_size": 12000},
-    "base": {"max_source_positions": 200, "encoder_layers": 3, "decoder_layers": 3, "vocab_size": 12000},
-    "small": {"max_source_positions": 100, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 12000},
+    "tiny": {**_TWO_LAYERS, "max_source_positions": 300, "vocab_size": 12000},
+    "base": {**_TWO_LAYERS, "max_source_positions": 200, "vocab_size": 12000},
+    "small": {**_TWO_LAYERS, "max_source_positions": 100, "vocab_size": 12000},
 }
 """Shorter windows than 30 seconds, and fewer layers and words, so that the larger models run in a moment."""
-_SMALLEST = {"max_source_positions": 64, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 4000}
-"""Where numbers of 16 bits are multiplied, for which many processors take ten times as long."""
+_SMALLEST = {**_TWO_LAYERS, "max_source_positions": 64, "vocab_size": 2000}
+_WIDTHS = (
+    *("d_model", "encoder_ffn_dim", "decoder_ffn_dim", "encoder_attention_heads", "decoder_attention_heads"),
+)
+"""Halved where numbers of 16 bits are multiplied, for which many processors take ten times as long."""
 TINY = ModelDimensions(384, 2, 2, 6, 6, 1536, 1536, 51865)
 """With half of its layers: a trace takes as long as there are."""
 _QUERY_VALUE = ("q_proj", "v_proj")
@@ -68,16 +72,19 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def dimensions_of(name: str, **values: Any) -> ModelDimensions:
+def dimensions_of(name: str, precision: str) -> ModelDimensions:
     model = find_released(name)
     assert model is not None
-    return dataclasses.replace(model.dimensions, **values)
+    if precision == "fp32":
+        return dataclasses.replace(model.dimensions, **_SMALLER[name])
+    halves = {width: getattr(model.dimensions, width) // 2 for width in _WIDTHS}
+    return dataclasses.replace(model.dimensions, **_SMALLEST, **halves)
 
 
 @pytest.mark.parametrize(("name", "values"), STEPS, ids=lambda value: str(value))
 def test_a_trace_tells_what_the_allocator_of_a_real_step_saw(name: str, values: dict[str, Any]) -> None:
     plan = TrainingPlan(**{"batch_size": 1, "label_length": 24, "lora_r": 8, **values})
-    dimensions = dimensions_of(name, **(_SMALLER[name] if plan.precision == "fp32" else _SMALLEST))
+    dimensions = dimensions_of(name, plan.precision)
     measured = measured_peak_bytes(plan, dimensions)
     assert traced_peak_bytes(plan, dimensions) == pytest.approx(measured, rel=0.005)
 
