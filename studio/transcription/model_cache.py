@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from studio.dataset.audio import audio_duration
 from studio.errors import ConfigError
 from studio.messages import Message
 from studio.options.choices import FASTER_WHISPER
@@ -171,6 +172,7 @@ class ModelCache:
         on_step: OnStep = untold,
     ) -> Transcript:
         """Transcribes with a model lent for just so long; raises what `lease` and the engine raise."""
+        audio_duration(audio_path)  # who brings no sound does not wait for a model
         with self.lease(model_id, choice, on_step) as engine:
             return engine.transcribe(audio_path, options, on_progress, should_stop)
 
