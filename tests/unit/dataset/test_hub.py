@@ -34,6 +34,7 @@ for source, max_rows in json.loads(sys.argv[2]):
     except StudioError as error:
         print(json.dumps([type(error).__name__, str(error)]))
 """
+CARD = "---\nconfigs:\n- config_name: default\n  {}\n---\n# See http://example.org\n"
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +131,9 @@ def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the
 ) -> None:
     names = ("speech", "speech:default:train", "speech::train+train", "speech::dev", "speech:klingon")
     names = (*names, "nothing", "broken")
-    sources = [("somebody/speech", 2), *((f"somebody/{name}", None) for name in names)]
-    (two, whole, again, twice, split, config, missing, broken), cache, hub = ask(sources)
+    sources = [("somebody/speech", 2), *((f"somebody/{name}", None) for name in (*names, "plain"))]
+    answers, cache, hub = ask(sources, {"plain": CARD.format("data_files: data/*")})
+    two, whole, again, twice, split, config, missing, broken, plain = answers
     assert two == ["hub", ["one", 1.0], ["two", 2.0]]
     assert whole == again == [*two, ["three", 3.0]]
     assert twice == [*whole, *whole[1:]]
@@ -140,8 +142,12 @@ def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the
     assert broken[0] == "HubUnreachableError" and "stopped answering" in broken[1]
     assert 0 < hub.refused < 40
 
-    (copies,) = (cache / "datasets").iterdir()
-    assert copies.name == "somebody--speech", "nothing is left of what broke off"
+    assert plain[1:] == whole[1:], "its card says where its files are"
+    datasets = cache / "datasets"
+    assert {path.name for path in datasets.iterdir()} == {"somebody--plain", "somebody--speech"}, (
+        "nothing is left of what broke off"
+    )
+    copies = datasets / "somebody--speech"
     assert {path.name for path in copies.iterdir()} == {
         *("default--train", "default--train--first-2", "default--train+train"),
     }
@@ -167,18 +173,13 @@ def test_a_card_of_the_hub_that_leads_out_of_its_dataset_is_refused_and_nobody_i
             f"data_files: [{{split: train, path: [data/*, '{secret}']}}]",
             f"data_dir: {tmp_path}",
         ]
-        cards = {f"card{number}": place for number, place in enumerate(places)} | {
-            "plain": "data_files: data/*"
-        }
-        card = "---\nconfigs:\n- config_name: default\n  {}\n---\n# See http://example.org\n"
-        sources = [(f"somebody/{name}", None) for name in cards]
-        *refused, plain = ask(sources, {name: card.format(place) for name, place in cards.items()}).answers
+        cards = {f"card{number}": CARD.format(place) for number, place in enumerate(places)}
+        refused = ask([(f"somebody/{name}", None) for name in cards], cards).answers
         other.setblocking(False)
         with pytest.raises(BlockingIOError):
             other.accept()
     assert [answer[0] for answer in refused] == ["ManifestError"] * len(places)
     assert all("README.md names files that are not in its dataset" in answer[1] for answer in refused)
-    assert plain[1:] == [["one", 1.0], ["two", 2.0], ["three", 3.0]]
 
 
 def test_a_card_of_the_hub_that_would_take_hours_or_gigabytes_is_refused(ask: Callable[..., Asked]) -> None:
