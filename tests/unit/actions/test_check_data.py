@@ -132,6 +132,8 @@ class _Tags(HTMLParser):
 
 
 def test_the_report_is_one_file_without_script_or_address(services: Services, data: Path) -> None:
+    rows = data.read_text("utf-8").splitlines(keepends=True)
+    data.write_text("".join([*rows[4:7], rows[-1]]), "utf-8")
     answer = check(CheckQuestion(str(data), base_model="demo", transcribe=-1), services)
     for locale in ("en", "zh-TW"):
         page = html_report(answer.report, answer.labels, answer.examples, locale)

@@ -300,8 +300,8 @@ def test_a_message_that_was_broken_into_lines_keeps_its_figures(text: str, width
 def test_a_long_text_of_whatever_is_read_at_once(piece: str) -> None:
     began = time.process_time()
     for start in ("", "GPU ", "CUDA out of memory. Tried to allocate ", "Unable to allocate "):
-        read_report(start + piece * (400_000 // len(piece)))
-    assert time.process_time() - began < 8
+        read_report(start + piece * (200_000 // len(piece)))
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

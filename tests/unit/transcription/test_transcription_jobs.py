@@ -106,7 +106,7 @@ def test_a_recording_that_goes_on_behind_the_end_in_its_header_is_heard_among_ot
     engines: ModelCache, command: Sample, samples: dict[str, Sample], tmp_path: Path
 ) -> None:
     lying = tmp_path / "lying.flac"
-    sf.write(lying, samples["long"].sound, 16_000)
+    sf.write(lying, samples["long"].sound[: 40 * 16_000], 16_000)
     content = bytearray(lying.read_bytes())
     place = content.index(b"fLaC") + 8 + 13  # the last 36 bits of these five bytes are the number of samples
     content[place : place + 5] = bytes([content[place] & 0xF0, *(16_000).to_bytes(4, "big")])
