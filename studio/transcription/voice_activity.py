@@ -96,24 +96,25 @@ def _frame_probabilities(samples: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _looked_at(samples: NDArray[np.float32]) -> NDArray[np.float64]:
-    frames, level = _judged(samples), _level(samples)
+    level = _level(samples)
+    frames = _judged(samples, level)
     above = _without_hum(samples)
     if above is not None:
         samples, level = above, _level(above)
-        frames = np.maximum(frames, _judged(above))
+        frames = np.maximum(frames, _judged(above, level))
     edges = np.flatnonzero(np.diff(np.pad(frames < VOICE_PROBABILITY, 1).astype(np.int8)))
     for start, end in zip(edges[::2] + _EDGE_FRAMES, edges[1::2] - _EDGE_FRAMES, strict=True):
         part = samples[start * _FRAME : end * _FRAME]
-        if end - start >= _QUIET_FRAMES and SILENCE_PEAK < _level(part) < level / _QUIETER:
-            frames[start:end] = _judged(part)[: end - start]
+        if end - start >= _QUIET_FRAMES and SILENCE_PEAK < (lower := _level(part)) < level / _QUIETER:
+            frames[start:end] = _judged(part, lower)[: end - start]
     return frames
 
 
-def _judged(samples: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The same for sounds of one loudness."""
+def _judged(samples: NDArray[np.float32], level: float) -> NDArray[np.float64]:
+    """The same for sounds of one loudness, which is given."""
     from faster_whisper.vad import get_vad_model
 
-    judged = samples * np.float32(_JUDGED_LEVEL / _level(samples))
+    judged = samples * np.float32(_JUDGED_LEVEL / level)
     whole = np.pad(judged, (0, -len(samples) % _FRAME))
     return np.asarray(get_vad_model()(whole), dtype=np.float64).ravel()
 
