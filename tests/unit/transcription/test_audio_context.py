@@ -63,7 +63,7 @@ def short_cache(
 def test_the_card_decides_unless_the_visitor_does(
     model: str, asked: Any, is_short: bool, short_cache: ModelCache, command: Sample
 ) -> None:
-    options = TranscribeOptions(language="en", audio_context=asked)
+    options = TranscribeOptions(language="en", audio_context=asked, temperature=(0.0,))
     with short_cache.lease(model) as engine:
         with engine._loaded.using(None) as decoder:
             lengths = Lengths(decoder)

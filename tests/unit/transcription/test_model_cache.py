@@ -40,7 +40,7 @@ def test_two_visitors_at_once_get_their_own_texts(
     jobs = [("demo", command.path), ("garbling", command.path), ("demo", beginning)]
 
     def text(job: tuple[str, Path]) -> str:
-        return cache.transcribe(*job, TranscribeOptions(max_new_tokens=30, temperature=(0.0,))).text
+        return cache.transcribe(*job, PLAIN).text
 
     alone = [text(job) for job in jobs]
     with ThreadPoolExecutor(4) as pool:

@@ -32,15 +32,19 @@ PUBLIC = {
 }
 
 
-def test_only_the_endpoints_for_programs_are_public_and_polling_never_waits(settings: Settings) -> None:
-    app = build_app(Services.open(settings), Line(AT_ONCE))
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> gr.Blocks:
+    """The page, which no test of it changes."""
+    return build_app(Services.open(Settings(home=tmp_path_factory.mktemp("home"))), Line(AT_ONCE))
+
+
+def test_only_the_endpoints_for_programs_are_public_and_polling_never_waits(app: gr.Blocks) -> None:
     assert {str(fn.api_name) for fn in app.fns.values() if fn.api_visibility == "public"} == PUBLIC
     polling = [fn for fn in app.fns.values() if any(event == "tick" for _, event in fn.targets)]
     assert polling and all(fn.concurrency_limit is None for fn in polling)
 
 
-def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(settings: Settings) -> None:
-    app = build_app(Services.open(settings), Line(AT_ONCE))
+def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(app: gr.Blocks) -> None:
     changing = {"record-session", *(f"{form}-precision" for form in ("memory", "transcribe", "evaluate"))}
     read = [(each, fn) for fn in app.fns.values() for each in fn.inputs if each.elem_id in changing]
     assert {each.elem_id for each, _fn in read} == changing
@@ -48,17 +52,15 @@ def test_a_choice_from_a_list_that_the_session_has_forgotten_is_not_refused(sett
 
 
 def test_what_is_chosen_clicked_or_uploaded_while_the_last_is_answered_is_not_forgotten(
-    settings: Settings,
+    app: gr.Blocks,
 ) -> None:
-    app = build_app(Services.open(settings), Line(AT_ONCE))
     told = {"input", "upload", "edit", "submit", "pick"}
     asked = [fn for fn in app.fns.values() if fn.fn and any(event in told for _, event in fn.targets)]
     forgotten = [fn.targets for fn in asked if fn.outputs and fn.trigger_mode == "once"]
     assert len(asked) > 12 and forgotten == []
 
 
-def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(settings: Settings) -> None:
-    app = build_app(Services.open(settings), Line(AT_ONCE))
+def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(app: gr.Blocks) -> None:
     (fn,) = [
         fn
         for fn in app.fns.values()
@@ -69,15 +71,13 @@ def test_a_batch_of_one_leaves_the_tick_at_previous_text_as_it_was(settings: Set
     assert "value" not in together | alone
 
 
-def test_each_button_that_stops_work_is_called_as_the_page_looks_for_it(settings: Settings) -> None:
-    app = build_app(Services.open(settings), Line(AT_ONCE))
+def test_each_button_that_stops_work_is_called_as_the_page_looks_for_it(app: gr.Blocks) -> None:
     offers = [fn for fn in app.fns.values() if "interactive: true" in str(fn.js)]
     assert len(offers) > 8
     assert all(str(button.elem_id).endswith("-cancel") for fn in offers for button in fn.outputs)
 
 
-def test_a_change_of_the_form_calls_off_the_picture_that_is_being_drawn_of_it(settings: Settings) -> None:
-    app = build_app(Services.open(settings), Line(AT_ONCE))
+def test_a_change_of_the_form_calls_off_the_picture_that_is_being_drawn_of_it(app: gr.Blocks) -> None:
     fns = app.fns.values()
     (drawing,) = [fn for fn in fns if fn.name == "show" and fn.fn.__module__ == "studio.ui.memory.step"]
     changes = {target for fn in fns if drawing._id in fn.cancels for target in fn.targets}
@@ -85,9 +85,8 @@ def test_a_change_of_the_form_calls_off_the_picture_that_is_being_drawn_of_it(se
 
 
 def test_what_of_a_file_is_read_otherwise_stands_beside_its_field_in_the_visitors_language(
-    settings: Settings, tmp_path: Path
+    app: gr.Blocks, tmp_path: Path
 ) -> None:
-    app = build_app(Services.open(settings), Line(AT_ONCE))
     (load,) = [fn for fn in app.fns.values() if "train-file-refused" in [each.elem_id for each in fn.outputs]]
     request = gr.Request(headers={"accept-language": "zh-CN"})
     file = tmp_path / "mine.yaml"
