@@ -143,11 +143,9 @@ def test_a_dataset_of_the_hub_is_copied_once_and_whole_and_then_read_without_the
     assert 0 < hub.refused < 40
 
     assert plain[1:] == whole[1:], "its card says where its files are"
-    datasets = cache / "datasets"
-    assert {path.name for path in datasets.iterdir()} == {"somebody--plain", "somebody--speech"}, (
-        "nothing is left of what broke off"
-    )
-    copies = datasets / "somebody--speech"
+    left = {path.name for path in (cache / "datasets").iterdir()}
+    assert left == {"somebody--plain", "somebody--speech"}, "nothing is left of what broke off"
+    copies = cache / "datasets" / "somebody--speech"
     assert {path.name for path in copies.iterdir()} == {
         *("default--train", "default--train--first-2", "default--train+train"),
     }

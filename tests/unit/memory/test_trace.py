@@ -26,18 +26,8 @@ from tests.forking import Popen
 from tests.unit.memory.real_step import measured_peak_bytes, traced_peak_bytes
 from tests.unit.whisper_on_meta import DEMO_LIKE
 
-_TWO_LAYERS = {"encoder_layers": 2, "decoder_layers": 2}
-_SMALLER = {
-    "tiny": {**_TWO_LAYERS, "max_source_positions": 300, "vocab_size": 12000},
-    "base": {**_TWO_LAYERS, "max_source_positions": 200, "vocab_size": 12000},
-    "small": {**_TWO_LAYERS, "max_source_positions": 100, "vocab_size": 12000},
-}
-"""Shorter windows than 30 seconds, and fewer layers and words, so that the larger models run in a moment."""
-_SMALLEST = {**_TWO_LAYERS, "max_source_positions": 64, "vocab_size": 2000}
-_WIDTHS = (
-    *("d_model", "encoder_ffn_dim", "decoder_ffn_dim", "encoder_attention_heads", "decoder_attention_heads"),
-)
-"""Halved where numbers of 16 bits are multiplied, for which many processors take ten times as long."""
+_POSITIONS = {"tiny": 300, "base": 200, "small": 100}
+"""Shorter windows than 30 seconds, so that the larger models run in a moment."""
 TINY = ModelDimensions(384, 2, 2, 6, 6, 1536, 1536, 51865)
 """With half of its layers: a trace takes as long as there are."""
 _QUERY_VALUE = ("q_proj", "v_proj")
@@ -75,10 +65,13 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
 def dimensions_of(name: str, precision: str) -> ModelDimensions:
     model = find_released(name)
     assert model is not None
+    few = {"encoder_layers": 2, "decoder_layers": 2, "vocab_size": 12000 if precision == "fp32" else 2000}
     if precision == "fp32":
-        return dataclasses.replace(model.dimensions, **_SMALLER[name])
-    halves = {width: getattr(model.dimensions, width) // 2 for width in _WIDTHS}
-    return dataclasses.replace(model.dimensions, **_SMALLEST, **halves)
+        return dataclasses.replace(model.dimensions, **few, max_source_positions=_POSITIONS[name])
+    # Many processors take ten times as long to multiply numbers of 16 bits.
+    ends = ("d_model", "ffn_dim", "heads")
+    few |= {name: size // 2 for name, size in vars(model.dimensions).items() if name.endswith(ends)}
+    return dataclasses.replace(model.dimensions, **few, max_source_positions=64)
 
 
 @pytest.mark.parametrize(("name", "values"), STEPS, ids=lambda value: str(value))

@@ -23,6 +23,7 @@ from studio.publishing import publish
 from studio.publishing.publish import Publication, Publisher, PublishRequest, prepare
 from studio.registry.hub import download
 from studio.registry.store import ModelRegistry
+from studio.settings import DEMO_SPEECH
 from studio.transcription.engine import TranscribeOptions
 from studio.transcription.model_cache import ModelCache
 from tests.conftest import RunStudio
@@ -334,13 +335,7 @@ def test_an_adapter_is_downloaded_again_and_writes_the_same(
 
 @pytest.mark.parametrize("model", ["accent", "merged", "finished-ct2-int8"])
 def test_a_space_of_a_model_arrives_starts_and_writes_what_the_model_writes(
-    hub: Hub,
-    made: ModelRegistry,
-    environ: dict[str, str],
-    popen: Popen,
-    demo_speech: Path,
-    tmp_path: Path,
-    model: str,
+    hub: Hub, made: ModelRegistry, environ: dict[str, str], popen: Popen, tmp_path: Path, model: str
 ) -> None:
     """That of the adapter, which is started truly, imports what the others do."""
     publication = prepare(made, PublishRequest(model, NAME, is_space=True))
@@ -357,7 +352,7 @@ def test_a_space_of_a_model_arrives_starts_and_writes_what_the_model_writes(
         wait_for_page(f"http://127.0.0.1:{port}", process, timeout_seconds=120)
         client = Client(f"http://127.0.0.1:{port}", verbose=False)
         heard = client.predict(
-            handle_file(demo_speech / "samples" / "kitchen-light.flac"), api_name="/transcribe"
+            handle_file(DEMO_SPEECH / "samples" / "kitchen-light.flac"), api_name="/transcribe"
         )
         (no_sound := tmp_path / "no-sound.wav").write_text("words alone", encoding="utf-8")
         with pytest.raises(AppError, match="has no sound that can be read"):
@@ -371,16 +366,11 @@ def test_a_space_of_a_model_arrives_starts_and_writes_what_the_model_writes(
 
 
 def test_a_model_trained_here_is_published_from_the_terminal_and_heard_with_in_an_empty_home(
-    hub: Hub,
-    run_process: RunStudio,
-    run_studio: RunStudio,
-    studio_home: Path,
-    tmp_path: Path,
-    demo_speech: Path,
+    hub: Hub, run_process: RunStudio, run_studio: RunStudio, studio_home: Path, tmp_path: Path
 ) -> None:
     (golden,) = GOLDEN.iterdir()
     shutil.copytree(golden, studio_home)
-    name, sound = f"{OWNER}/finished", demo_speech / "samples" / "kitchen-light.flac"
+    name, sound = f"{OWNER}/finished", DEMO_SPEECH / "samples" / "kitchen-light.flac"
     elsewhere = {"STUDIO_HOME": str(tmp_path / "empty"), "HF_HOME": str(tmp_path / "hf")}
     extra = {"HF_ENDPOINT": hub.url, "HF_TOKEN": WRITES}
     done = run_process("publish", "finished-ct2-int8", name, extra=extra)
