@@ -301,7 +301,7 @@ def test_a_long_text_of_whatever_is_read_at_once(piece: str) -> None:
     began = time.process_time()
     for start in ("", "GPU ", "CUDA out of memory. Tried to allocate ", "Unable to allocate "):
         read_report(start + piece * (200_000 // len(piece)))
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 4
 
 
 @pytest.mark.parametrize(
