@@ -85,7 +85,9 @@ def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_ha
     expect(page.locator("#data-preview")).to_contain_text("112")
 
     # The run, the form that it fills and the question before it goes are each brought into view.
-    page.get_by_label("Name of the run").fill("seen")
+    with page.expect_response("**/queue/join*"):
+        page.get_by_label("Name of the run").fill("seen")
+    expect(page.locator('[aria-busy="true"]')).to_have_count(0)  # or Start waits for what is held back below
     start = page.locator("#train-start")
     start.scroll_into_view_if_needed()
     status = page.locator("#run-status")

@@ -254,8 +254,15 @@ def test_verdict_charts_cards_a_traced_step_and_parts_follow_the_form(open_page:
 
 
 def whole_pixels(place: Locator) -> list[int]:
-    """x, y, width and height: a line of text may be a fraction of a pixel higher than another."""
-    return [round(value) for value in (place.bounding_box() or {}).values()]
+    """x and y in the page, however far it is scrolled, width and height; a line of text may be a fraction of
+    a pixel higher than another."""
+    pixels: list[int] = place.evaluate(
+        """one => {
+          const {x, y, width, height} = one.getBoundingClientRect();
+          return [x, y + scrollY, width, height].map(Math.round);
+        }"""
+    )
+    return pixels
 
 
 def choose_label(page: Page, label: str, option: str) -> None:
