@@ -104,8 +104,7 @@ def test_check_data_train_stop_resume_compare_two_runs_and_go_on_with_the_model_
     )
     (tmp_path / "mine.yaml").write_text(write_yaml(config), encoding="utf-8")
     page = open_page("train")
-    page.add_init_script(f"({LET_ANSWERS_CROSS})()")
-    page.reload()
+    page.evaluate(LET_ANSWERS_CROSS)
     with page.expect_file_chooser() as chooser:
         unfold(page, "The same as a command or a file")
         page.get_by_role("button", name="Load settings from a file").click()
