@@ -20,6 +20,8 @@ _ENDING = ".txt"
 _SECONDS = re.compile(r"\d+\.\d+\s")
 """Before a text, it is no part of it."""
 _LOOKED_AT_ROWS = 50
+_Sounds = Mapping[str, PurePath | None]
+"""Where sounds lie below a folder, by their names without an ending; None where two have the same."""
 
 
 def rows(path: Path, blank_lines: int, first_line: str) -> Iterator[Row] | None:
@@ -27,12 +29,30 @@ def rows(path: Path, blank_lines: int, first_line: str) -> Iterator[Row] | None:
 
     A name that two sounds have, or none, stays as it is, and is missed where the sounds are looked up.
     """
-    sounds: dict[str, PurePath | None] = {}
-    folder = path.absolute().parent
+    return _rows(path, blank_lines, first_line, _sounds_below(path.absolute().parent))
+
+
+def list_in(folder: Path, names: list[str], *, is_named: bool) -> Path | None:
+    """The text file of a folder that is such a list: the first that has one of these `names` or, unless it
+    `is_named`, the only one; nothing if what it tells of the sounds may be speakers or lengths.
+    """
+    named = [path for name in names if (path := folder / f"{name}{_ENDING}").is_file()]
+    others = [] if is_named or named else [path for path in folder.glob(f"[!.]*{_ENDING}") if path.is_file()]
+    sounds = _sounds_below(folder) if named or others else {}
+    found = [path for path in named or others if _tells_sentences(path, sounds)]
+    return found[0] if named or len(found) == 1 else None
+
+
+def _sounds_below(folder: Path) -> _Sounds:
+    found: dict[str, PurePath | None] = {}
     with suppress(ConfigError):  # it lies where all the files of a disk do
         for sound in files_below(folder, SOUND_FILES):
             name = normalize("NFC", sound.stem)
-            sounds[name] = None if name in sounds else PurePath(sound.relative_to(folder))
+            found[name] = None if name in found else PurePath(sound.relative_to(folder))
+    return found
+
+
+def _rows(path: Path, blank_lines: int, first_line: str, sounds: _Sounds) -> Iterator[Row] | None:
     for separator in _separators(first_line):
         found = headerless_rows(path, separator, blank_lines)
         first = next(found, None)
@@ -47,19 +67,9 @@ def _separators(line: str) -> Sequence[str]:
     return next((unsaid for unsaid in ("\t", "|") if unsaid in line), (",", " "))
 
 
-def list_in(folder: Path, names: list[str], *, is_named: bool) -> Path | None:
-    """The text file of a folder that is such a list: the first that has one of these `names` or, unless it
-    `is_named`, the only one; nothing if what it tells of the sounds may be speakers or lengths.
-    """
-    named = [path for name in names if (path := folder / f"{name}{_ENDING}").is_file()]
-    others = [] if is_named or named else [path for path in folder.glob(f"[!.]*{_ENDING}") if path.is_file()]
-    found = [path for path in named or others if _tells_sentences(path)]
-    return found[0] if named or len(found) == 1 else None
-
-
-def _tells_sentences(path: Path) -> bool:
+def _tells_sentences(path: Path, sounds: _Sounds) -> bool:
     try:
-        begin = list(islice(rows(path, *check_text(path)) or (), _LOOKED_AT_ROWS))
+        begin = list(islice(_rows(path, *check_text(path), sounds) or (), _LOOKED_AT_ROWS))
     except ManifestError:
         return False
     told = [[str(row.values.get(column, "")) for column in UNNAMED] for row in begin if not row.error]
@@ -67,16 +77,16 @@ def _tells_sentences(path: Path) -> bool:
     return are_sounds and any(len(said.split()) > 1 or not said.isascii() for _audio, said in told)
 
 
-def _sound_of(row: Row, sounds: Mapping[str, PurePath | None]) -> str:
+def _sound_of(row: Row, sounds: _Sounds) -> str:
     """The sound that a row names, as it does if with an ending; empty if there is none, or more than one."""
     name = PurePath(normalize("NFC", str(row.values.get(UNNAMED[0], "")).strip()))
     if name.suffix.lower() in SOUND_FILES:
-        return str(name)
+        return name.as_posix()
     found = sounds.get(name.name)
     is_meant = found is not None and found.with_suffix("").parts[-len(name.parts) :] == name.parts
-    return str(found) if is_meant else ""
+    return found.as_posix() if found and is_meant else ""
 
 
-def _with_sound(row: Row, sounds: Mapping[str, PurePath | None]) -> Row:
+def _with_sound(row: Row, sounds: _Sounds) -> Row:
     found = "" if row.error else _sound_of(row, sounds)
     return row._replace(values={**row.values, UNNAMED[0]: found}) if found else row
