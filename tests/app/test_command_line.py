@@ -392,10 +392,11 @@ def test_a_measurement_that_has_no_room_is_refused_and_nothing_is_kept(run_studi
     assert run_studio("probe", "--list").stdout == "Nothing was measured yet.\n"
 
 
-def test_the_doctor_looks_at_this_machine(run_process: RunStudio) -> None:
+def test_the_doctor_looks_at_this_machine(run_process: RunStudio, run_studio: RunStudio) -> None:
     row = json.loads(run_process("doctor", "--json").stdout)
     assert {"Python", "Disk", "Reading audio", "Model hub"} <= {check["name"] for check in row["checks"]}
     assert row["versions"]["torch"]
+    assert re.search(r"^ok +Python ", run_studio("doctor").stdout, re.MULTILINE)
 
 
 def test_ctrl_c_shows_what_was_heard_until_then_and_keeps_the_recordings_before(
