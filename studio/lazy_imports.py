@@ -40,21 +40,20 @@ def transformers_library() -> Any:
     """
     with _loading("transformers"):
         importlib.import_module("transformers")
-        _spare()
+        _import_less()
         return sys.modules["transformers"]
 
 
 @cache
-def _spare() -> None:
-    """Has transformers not read the source of its four hundred models a second time, whose names it knows by
-    another path, nor import scipy for what finds objects in pictures: a twelfth of PEFT's import.
+def _import_less() -> None:
+    """Patches transformers, which needs a twelfth of PEFT's import to read the source of its four hundred models
+    twice, once by the folder and once by a file in it, and to import scipy, which detects objects.
     """
     utils: Any = sys.modules["transformers.utils"]
     files = utils.import_utils
     known = files.create_import_structure_from_path
 
     def structure_of(place: Path | str) -> Any:
-        """Of a folder, or of the one that a file is in."""
         return known(Path(place).parent if str(place).endswith(".py") else place)
 
     files.create_import_structure_from_path = structure_of

@@ -78,7 +78,7 @@ def _code(text: str) -> str:
     spoken = text.strip().lower().removeprefix("<|").removesuffix("|>")
     if spoken in ("", AUTO, "none", "null"):  # as scripts write that none is given
         return AUTO
-    for candidate in (spoken, spoken.replace("_", "-").split("-")[0], language_of_tag(spoken)):
+    for candidate in (spoken, language_of_tag(spoken)):
         if candidate in LANGUAGES:
             return candidate
         if candidate in _BY_NAME:

@@ -56,8 +56,9 @@ def _rows(path: Path, blank_lines: int, first_line: str, sounds: _Sounds) -> Ite
     for separator in _separators(first_line):
         found = headerless_rows(path, separator, blank_lines)
         first = next(found, None)
-        is_one = first and not first.error and not _SECONDS.match(str(first.values.get(UNNAMED[1], "")))
-        if first and is_one and _sound_of(first, sounds):
+        if first is None or first.error or _SECONDS.match(str(first.values.get(UNNAMED[1], ""))):
+            continue
+        if _sound_of(first, sounds):
             return (_with_sound(row, sounds) for row in chain([first], found))
     return None
 

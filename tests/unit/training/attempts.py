@@ -1,5 +1,6 @@
 """Runs in this process: the same code as in the worker, without starting one."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,19 @@ class StopAtStep(StopSignal):
         if self._during_evaluation:
             return is_there and events[-1]["kind"] == "eval_progress"
         return bool(steps) and steps[-1] >= self._step - 1
+
+
+class StopWhen(StopSignal):
+    """A stop request that comes when something holds of the run's events."""
+
+    def __init__(self, run: RunDir, holds: Callable[[list[Mapping[str, Any]]], bool]) -> None:
+        super().__init__(run.stop_request)
+        self._run = run
+        self._holds = holds
+
+    @property
+    def is_set(self) -> bool:
+        return self._holds(read_events(self._run.events)[0])
 
 
 def quick(model: Path, manifest: Path, **changes: Any) -> TrainingConfig:

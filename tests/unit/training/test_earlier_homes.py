@@ -1,7 +1,9 @@
 """Homes whose settings earlier versions wrote: what is in them opens, and a run goes on as it began."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,8 @@ from studio.runs.manager import JobManager
 from studio.settings import DEMO_MODEL, Settings
 from studio.training.events import RunPhase
 from studio.training.run_dir import RunDir
-from studio.training.stop import StopSignal
 from studio.training.strength import strength_of
-from tests.unit.training.attempts import attempt, told
+from tests.unit.training.attempts import StopWhen, attempt, told
 
 HOMES = Path(__file__).parents[2] / "golden" / "earlier_homes"
 """That of version 2 is the one of the golden records, whose run goes on to its end."""
@@ -25,16 +26,8 @@ def read_by_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("replay")
 
 
-class StopInTraining(StopSignal):
-    """A stop request that comes with the first step."""
-
-    def __init__(self, run: RunDir) -> None:
-        super().__init__(run.stop_request)
-        self._run = run
-
-    @property
-    def is_set(self) -> bool:
-        return bool(told(self._run, "phase")[-1]["phase"] == RunPhase.TRAINING)
+def is_training(events: list[Mapping[str, Any]]) -> bool:
+    return bool([one for one in events if one["kind"] == "phase"][-1]["phase"] == RunPhase.TRAINING)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +54,7 @@ def test_a_home_of_an_earlier_version_opens_and_its_run_goes_on_with_its_own_rec
     assert found == (strength, rehearsed, is_varied)
     (checkpoint,) = run.checkpoints.iterdir()
     begun = int(checkpoint.name.removeprefix("checkpoint-"))
-    outcome = attempt(settings, run, StopInTraining(run))
+    outcome = attempt(settings, run, StopWhen(run, is_training))
     shutil.copytree(settings.cache / "replay", read_by_base, dirs_exist_ok=True)
     assert (outcome.state, outcome.step) == ("stopped", begun + 1)
     after = [event["step"] for event in told(run, "step")][len(before) :]

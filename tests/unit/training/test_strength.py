@@ -1,5 +1,6 @@
 """How much of what was learned a model keeps: that is what is evaluated; the training knows nothing of it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,11 @@ from transformers import WhisperForConditionalGeneration
 from studio.files import read_json, write_json
 from studio.options.arguments import read_config
 from studio.options.training import FIELDS, TrainingConfig
-from studio.training.events import read_events
 from studio.training.outcome import no_better
-from studio.training.run_dir import RunDir
-from studio.training.stop import StopSignal
 from studio.training.strength import at_strength, final_strength, is_as_good, is_chosen, strength_of
 from studio.ui.shared.forms import field_component
 from studio.ui.shared.i18n import page_translations
-from tests.unit.training.attempts import Runs, attempt, told
+from tests.unit.training.attempts import Runs, StopWhen, attempt, told
 
 
 @pytest.mark.parametrize("method", ["lora", "dora", "adalora"])
@@ -109,18 +107,10 @@ def test_a_model_without_an_adapter_keeps_a_share_of_it_by_itself(
         torch.testing.assert_close(tensor, kept * learned[name] + (1 - kept) * base[name].float())
 
 
-class StopWhileChoosing(StopSignal):
-    """A stop that is asked for when the last step is evaluated and saved, and evaluated once more."""
-
-    def __init__(self, run: RunDir) -> None:
-        super().__init__(run.stop_request)
-        self._run = run
-
-    @property
-    def is_set(self) -> bool:
-        events = read_events(self._run.events)[0]
-        is_saved = any(event["kind"] == "checkpoint" for event in events)
-        return is_saved and events[-1]["kind"] == "eval_progress" and events[-1]["done"] > 0
+def is_choosing(events: list[Mapping[str, Any]]) -> bool:
+    """The last step has been evaluated and saved, and is evaluated once more."""
+    is_saved = any(event["kind"] == "checkpoint" for event in events)
+    return is_saved and events[-1]["kind"] == "eval_progress" and events[-1]["done"] > 0
 
 
 @pytest.mark.parametrize("gentler", [0.7, 0.0])
@@ -129,7 +119,7 @@ def test_less_of_an_adapter_is_kept_where_the_evaluation_clips_hardly_lose_by_it
 ) -> None:
     monkeypatch.setattr("studio.training.attempt.GENTLER", gentler)
     run = runs.new(test_data=str(tones), metric_for_best_model="cer", learning_rate=0.02, eval_on_start=True)
-    outcome = attempt(runs.settings, run, StopWhileChoosing(run))
+    outcome = attempt(runs.settings, run, StopWhen(run, is_choosing))
     assert outcome.state == "stopped" and outcome.step == outcome.max_steps
     assert not (runs.registry.models / "run").exists()
     metrics = runs.carry_out(run).metrics
