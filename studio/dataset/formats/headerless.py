@@ -35,12 +35,20 @@ def rows(path: Path, blank_lines: int, first_line: str) -> Iterator[Row] | None:
 def list_in(folder: Path, names: list[str], *, is_named: bool) -> Path | None:
     """The text file of a folder that is such a list: the first that has one of these `names` or, unless it
     `is_named`, the only one; nothing if what it tells of the sounds may be speakers or lengths.
+
+    Raises:
+        ManifestError: if a file with one of the `names` is empty or not UTF-8 text.
     """
-    named = [path for name in names if (path := folder / f"{name}{_ENDING}").is_file()]
-    others = [] if is_named or named else [path for path in folder.glob(f"[!.]*{_ENDING}") if path.is_file()]
-    sounds = _sounds_below(folder) if named or others else {}
-    found = [path for path in named or others if _tells_sentences(path, sounds)]
-    return found[0] if named or len(found) == 1 else None
+    texts = sorted(path for path in folder.glob(f"[!.]*{_ENDING}") if path.is_file())
+    sounds = _sounds_below(folder) if texts else {}
+    for name in names:
+        if (path := folder / f"{name}{_ENDING}") in texts and _tells_sentences(path, sounds):
+            return path
+    found = []
+    for path in () if is_named else texts:
+        with suppress(ManifestError):  # whatever it is, nobody has named it
+            found += [path] if _tells_sentences(path, sounds) else []
+    return found[0] if len(found) == 1 else None
 
 
 def _sounds_below(folder: Path) -> _Sounds:
@@ -69,10 +77,7 @@ def _separators(line: str) -> Sequence[str]:
 
 
 def _tells_sentences(path: Path, sounds: _Sounds) -> bool:
-    try:
-        begin = list(islice(_rows(path, *check_text(path), sounds) or (), _LOOKED_AT_ROWS))
-    except ManifestError:
-        return False
+    begin = list(islice(_rows(path, *check_text(path), sounds) or (), _LOOKED_AT_ROWS))
     told = [[str(row.values.get(column, "")) for column in UNNAMED] for row in begin if not row.error]
     are_sounds = all(PurePath(audio).suffix.lower() in SOUND_FILES for audio, _said in told)
     return are_sounds and any(len(said.split()) > 1 or not said.isascii() for _audio, said in told)

@@ -78,3 +78,18 @@ def test_a_line_with_more_than_a_text_is_named_and_a_table_of_three_columns_need
     assert reasons(read)[0][1].startswith("The line has 3 fields")
     with pytest.raises(ManifestError, match="There is no column for the audio"):
         read_manifest(write("list.csv", "clip{},ann,{}"))
+
+
+def test_a_list_of_the_split_that_cannot_be_read_is_named_and_what_is_none_passed_over(write: Write) -> None:
+    path = write("train.txt", "clip{}\t{}")
+    path.write_bytes("clip2 你好\n".encode("gb18030"))
+    with pytest.raises(ManifestError, match=r"train\.txt is not UTF-8 text"):
+        read_manifest(path.parent)
+    path.write_text("")
+    with pytest.raises(ManifestError, match=r"train\.txt is empty"):
+        read_manifest(path.parent)
+    path.write_text("of what the recordings are\n../clip0 hello there\n")
+    with pytest.raises(ManifestError, match="or a text file beside each"):
+        read_manifest(path.parent)
+    write("list.txt", "clip{}\t{}")
+    assert said(read_manifest(path.parent)) == READ
