@@ -1,18 +1,24 @@
 """The README tells the truth: links, versions, commands, settings, and that its first command works."""
 
 import ast
+import csv
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import distribution
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from studio.cli.main import COMMANDS, command
 from studio.cli.parsing import snake_case
@@ -183,6 +189,8 @@ def test_the_first_command_opens_the_page_from_a_clean_clone(tmp_path: Path, env
         pytest.skip("the disk has no room for a second installation")
     clone = tmp_path / "clone"
     copy_checkout(clone)
+    if tmp_path.stat().st_dev == Path(sys.prefix).stat().st_dev:
+        lend_packages(clone / ".venv")
     port = free_port()
     python = f"{sys.base_prefix}/bin"
     installed = {
@@ -209,6 +217,32 @@ def test_the_first_command_opens_the_page_from_a_clean_clone(tmp_path: Path, env
     finally:
         end_group(process)
         shutil.rmtree(clone)
+
+
+def lend_packages(environment: Path) -> None:
+    """Links what the first command would install and the tests' own environment has, and none of what only
+    the tests need. There, pip has resolved and unpacked the same list; here, it looks whether that is what
+    the list asks for, and installs what is not."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    wanted = [(Requirement(line), "") for line in lines]
+    known = {("setuptools", "")}  # each environment has its own
+    for wish, asked_with in wanted:
+        name = canonicalize_name(wish.name)
+        is_asked = not wish.marker or wish.marker.evaluate({"extra": asked_with})
+        for extra in {*wish.extras, ""} if is_asked else ():
+            if (name, extra) not in known:
+                known.add((name, extra))
+                wanted += [(Requirement(line), extra) for line in distribution(name).requires or ()]
+    here = Path(sysconfig.get_path("purelib"))
+    there = environment / here.relative_to(sys.prefix)
+    for name in {name for name, _ in known} - {"setuptools"}:
+        listed = csv.reader((distribution(name).read_text("RECORD") or "").splitlines())
+        files = {row[0] for row in listed if not row[0].startswith("..")}
+        for folder in {file.rpartition("/")[0] for file in files}:
+            (there / folder).mkdir(parents=True, exist_ok=True)
+        for file in files:
+            with suppress(FileNotFoundError):  # what was compiled is not always kept
+                os.link(f"{here}/{file}", f"{there}/{file}")
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
