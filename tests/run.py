@@ -32,10 +32,11 @@ CHROMIUM_PACKAGES = (("chromium", "fonts-noto-cjk"), ("chromium-headless-shell",
 def main() -> int:
     wish, arguments = wishes()
     python = virtual_environment()
-    say("Installing what the tests need (tests/requirements*.txt)")
-    install = [python, "-m", "pip", "install", "--quiet"]
-    call([*install, "-r", str(ROOT / "tests" / "requirements.txt")])
-    call([*install, "--no-deps", "-r", str(ROOT / "tests" / "requirements-no-deps.txt")])
+    if not is_installed(python):
+        say("Installing what the tests need (tests/requirements*.txt)")
+        install = [python, "-m", "pip", "install", "--quiet"]
+        call([*install, "-r", str(ROOT / "tests" / "requirements.txt")])
+        call([*install, "--no-deps", "-r", str(ROOT / "tests" / "requirements-no-deps.txt")])
     # Processes start by the hundred: none is to compile the modules again.
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     chromium = environ.get("STUDIO_TEST_CHROMIUM") or system_chromium()
@@ -107,6 +108,16 @@ def is_suitable(python: str) -> bool:
     """Whether `python` runs, and is of a version that the pinned libraries know."""
     version = answer([python, "-c", "import sys; print(*sys.version_info[:2])"])
     return bool(version) and OLDEST <= tuple(map(int, version.split())) <= NEWEST
+
+
+def is_installed(python: str) -> bool:
+    """Whether all that is pinned is there: pip takes five seconds to say so."""
+    lists = [ROOT / "requirements.txt", *(ROOT / "tests").glob("requirements*.txt")]
+    lines = [line for path in lists for line in path.read_text(encoding="utf-8").splitlines()]
+    look = """import sys; from importlib.metadata import version
+pins = (pin.split("==") for pin in sys.argv[1:])
+print(all(version(name).split("+")[0] == pinned for name, pinned in pins))"""
+    return answer([python, "-c", look, *(line for line in lines if "==" in line)]) == "True"
 
 
 def system_chromium() -> "str | None":
