@@ -35,8 +35,12 @@ def choose(page: Page, field: str, option: str) -> None:
     page.get_by_role("option", name=option).first.click()
 
 
-def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_page: OpenPage) -> None:
-    """GPU, model, method and longest text are those of the other section."""
+def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060_and_sends_a_link_to_it(
+    open_page: OpenPage,
+) -> None:
+    """GPU, model, method and longest text are those of the other section. A link opens the page with the plan
+    or the fit that somebody found, also when it is followed while a slow server calculates: the browser ends
+    the page's connections at once, and Gradio would load it again."""
     page = open_page()
     expect(page.locator("#memory-chart figure")).to_be_visible()
     show_section(page, "fit")
@@ -78,6 +82,33 @@ def test_a_stranger_learns_in_three_choices_how_to_tune_large_v3_on_a_3060(open_
     expect(page.locator("#train-base_model input")).to_have_value(re.compile("large-v3"))
     expect(page.locator("#train-per_device_train_batch_size input")).to_have_value("16")
     expect(page.locator("#train-train_data input")).to_have_value("demo")
+
+    show_tab(page, "memory")
+    show_section(page, "estimate")
+    choose_label(page, "Method", "All weights")
+    link = page.locator("#memory-link .plan-link")
+    expect(link).to_have_attribute("href", re.compile("method=full"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    press_and_read(link, "Copied")
+    page.goto(str(page.evaluate("navigator.clipboard.readText()")))
+    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
+    expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")
+
+    query = {"section": "fit", "memory_gib": 8, "base_model": "openai/whisper-large-v3", "hours": 5}
+    let_go = held(page, "*section=fit")
+    page.get_by_label("Gradient checkpointing", exact=True).first.check()
+    page.evaluate("(there) => { setTimeout(() => { location.href = there; }); }", f"/?{urlencode(query)}")
+    page.wait_for_timeout(3 * GRADIO_LOOKS_MILLISECONDS)  # it would have come back by then
+    let_go()
+    expect(page).to_have_url(re.compile("section=fit"))
+    expect(page.locator("#fit-verdict")).to_contain_text("Fits on 8 GiB")
+    expect(page.locator("#fit-verdict")).to_contain_text("Under 10 hours")
+    link = page.locator("#fit-links .plan-link")
+    expect(link).to_have_attribute("href", re.compile("section=fit.*memory_gib=8.*hours=5"))
+
+    page.goto(f"{page.url.partition('?')[0]}?lora_r=0x10")
+    expect(page.locator("#memory-refused")).to_contain_text("lora_r='0x10'")
+    expect(page.get_by_test_id("toast-body")).to_have_count(0)
 
 
 def test_a_telephone_keeps_the_verdict_in_sight_and_an_error_that_is_pasted_becomes_a_run_that_fits(
@@ -151,37 +182,6 @@ def test_a_telephone_keeps_the_verdict_in_sight_and_an_error_that_is_pasted_beco
     expect(page.locator("#train-filled")).to_be_in_viewport(ratio=0.9)  # until then the page glides
     unfold(page, "Adapter, quantization and precision")
     expect(page.get_by_label("Gradient checkpointing", exact=True).last).to_be_checked()
-
-
-def test_a_link_opens_the_page_with_the_plan_or_the_fit_that_somebody_found(open_page: OpenPage) -> None:
-    """Also when it is followed while a slow server calculates: the browser ends the page's connections at
-    once, and Gradio would load it again."""
-    page = open_page()
-    choose_label(page, "Method", "All weights")
-    expect(page.locator("#memory-verdict")).to_contain_text("Fits")
-    link = page.locator("#memory-link .plan-link")
-    expect(link).to_have_attribute("href", re.compile("method=full"))
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    press_and_read(link, "Copied")
-    page.goto(str(page.evaluate("navigator.clipboard.readText()")))
-    expect(page.locator("#memory-command textarea")).to_have_value(re.compile("--method full"))
-    expect(page.get_by_label("Method", exact=True).first).to_have_value("All weights")
-
-    query = {"section": "fit", "memory_gib": 8, "base_model": "openai/whisper-large-v3", "hours": 5}
-    let_go = held(page, "*section=fit")
-    page.get_by_label("Gradient checkpointing", exact=True).first.check()
-    page.evaluate("(there) => { setTimeout(() => { location.href = there; }); }", f"/?{urlencode(query)}")
-    page.wait_for_timeout(3 * GRADIO_LOOKS_MILLISECONDS)  # it would have come back by then
-    let_go()
-    expect(page).to_have_url(re.compile("section=fit"))
-    expect(page.locator("#fit-verdict")).to_contain_text("Fits on 8 GiB")
-    expect(page.locator("#fit-verdict")).to_contain_text("Under 10 hours")
-    link = page.locator("#fit-links .plan-link")
-    expect(link).to_have_attribute("href", re.compile("section=fit.*memory_gib=8.*hours=5"))
-
-    page.goto(f"{page.url.partition('?')[0]}?lora_r=0x10")
-    expect(page.locator("#memory-refused")).to_contain_text("lora_r='0x10'")
-    expect(page.get_by_test_id("toast-body")).to_have_count(0)
 
 
 def test_verdict_charts_cards_a_traced_step_and_parts_follow_the_form(open_page: OpenPage) -> None:
