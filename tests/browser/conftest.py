@@ -115,10 +115,11 @@ def open_page(
     """`open_page("train", locale="zh-TW", width=390)`: a new visitor who looks at a tab.
 
     The microphone of one who `hears` a clip plays it, once or again and again; who is to be `notified` has a
-    whole browser. The test fails if a script of the page failed, or if something on it opened a dialog.
+    whole browser. Where the page of another one of the same kind was closed, its context is used. The test
+    fails if a script of the page failed, or if something on it opened a dialog.
     """
     faults: list[str] = []
-    contexts: dict[BrowserContext, str | None] = {}
+    contexts: dict[BrowserContext, tuple[str, Path | None, bool]] = {}
     hearing: dict[Path, Browser] = {}
     whole: list[Browser] = []
 
@@ -142,7 +143,12 @@ def open_page(
             hearing[hears] = browser_that_hears(playwright, sound, again_and_again=again_and_again)
             put_first(str(sound))
         size: ViewportSize = {"width": width, "height": 900}
-        if hears:
+        kind = (locale, hears, notified)
+        if used := next((one for one, its in contexts.items() if its == kind and not one.pages), None):
+            context = used
+            forget(context, studio_server.url)
+            context.grant_permissions(["microphone"] if hears else [])
+        elif hears:
             context = hearing[hears].new_context(locale=locale, permissions=["microphone"])
             context.add_init_script(RAW_MICROPHONE)
         elif notified:
@@ -153,7 +159,7 @@ def open_page(
             context = left[locale].pop()
         else:
             context = browser.new_context(locale=locale)
-        contexts[context] = None if hears or notified else locale
+        contexts[context] = kind
         context.once("close", lambda closed: contexts.pop(closed, None))
         page = context.new_page()
         page.set_viewport_size(size)
@@ -172,8 +178,8 @@ def open_page(
         look(page, f"{request.node.name}{number or ''}", request)
     for opened in (*hearing.values(), *whole):
         opened.close()
-    for context, locale in [*contexts.items()]:
-        if locale:
+    for context, (locale, hears, notified) in [*contexts.items()]:
+        if not hears and not notified:
             forget(context, studio_server.url)
             left[locale].append(context)
     assert faults == []

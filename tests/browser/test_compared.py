@@ -259,6 +259,7 @@ def test_all_forms_of_a_model_stand_in_a_table_that_stays_with_it_and_when_anoth
     assert table.inner_text() == before
     _gone, left = psutil.wait_procs([process], timeout=60)
     assert left == []
+    page.close()
 
     page = open_page("models")
     page.locator("#models-table").get_by_role("button", name="mine").click()

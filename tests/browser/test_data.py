@@ -122,6 +122,7 @@ def test_a_zip_from_another_machine_is_unpacked_checked_and_trained_with(
     expect(page.locator("#data-preview")).to_contain_text("Rows that can be read: 40, unusable: 0")
     page.locator("#train-start").click()
     expect(page.locator("#run-status")).to_contain_text("Created unwatched")
+    page.close()
 
     page = open_page("train")
     unfold(page, "Upload training data")
@@ -155,7 +156,7 @@ def test_sentences_are_read_one_by_one_and_go_on_after_a_break(
     read_aloud(page)
     expect(shown).to_contain_text("1 of 3 sentences read")
     expect(shown).to_contain_text(EVIL)
-    page.context.close()
+    page.close()
 
     page = open_page("train", hears=KITCHEN_LIGHT, again_and_again=True)
     unfold(page, "Record your own")
