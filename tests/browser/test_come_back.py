@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import KITCHEN_LIGHT, OpenPage, assert_little_moved, show_tab, unfold
 from tests.browser.test_transcribe import download, take
+from tests.studio_process import StudioProcess
 
 
 def in_chinese(page: Page, section: str) -> None:
@@ -15,9 +16,11 @@ def in_chinese(page: Page, section: str) -> None:
     expect(page.get_by_role("tab", name=section, exact=True)).to_have_attribute("aria-selected", "true")
 
 
-def test_recordings_transcripts_models_and_the_forms_are_there_in_the_other_language(
-    open_page: OpenPage, demo_speech: Path
+def test_recordings_transcripts_models_and_the_forms_are_there_in_the_other_language_and_when_loaded_again(
+    open_page: OpenPage, demo_speech: Path, studio_server: StudioProcess
 ) -> None:
+    """What is at work begins again in the other language alone; another tab begins anew, as does a page of
+    another server."""
     page = open_page()
     page.locator("#memory-per_device_train_batch_size input").fill("3")
     page.get_by_role("tab", name="Fit for me").click()
@@ -96,47 +99,18 @@ def test_recordings_transcripts_models_and_the_forms_are_there_in_the_other_lang
     expect(page.locator("#memory-per_device_train_batch_size input")).to_have_value("3")
     expect(page.locator("#memory-command textarea")).to_have_value(re.compile("train_batch_size 3"))
 
-
-def test_what_was_said_is_there_when_the_page_comes_back_and_can_be_heard_again(open_page: OpenPage) -> None:
-    page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
-    page.get_by_role("tab", name="Live", exact=True).click()
-    page.get_by_role("button", name="Start listening").click()
-    text, settled = page.locator("#live .live-text"), page.locator("#live [data-live=settled]")
-    expect(text).to_contain_text("kitchen")
-    page.reload()
-    expect(settled).to_contain_text("kitchen")
-    expect(page.locator("#live [data-live=toggle]")).to_have_text("Start listening")
-    expect(page.locator("#live-downloads a")).to_have_count(5)
-    expect(page.locator("#live-again")).to_be_visible()
-
-    page.get_by_role("button", name="Start listening").click()
-    expect(settled).to_contain_text("ten minutes")
-
-    in_chinese(page, "实时")  # while they speak: what was said until then is heard, and goes over
-    expect(text).to_contain_text("ten minutes")
-    expect(page.locator("#live-downloads a")).to_have_count(5)
-    expect(page.locator("#live [data-live=toggle]")).to_have_text("开始听")
-    said = text.inner_text()
-    page.get_by_role("tab", name="多个文件", exact=True).click()
-    page.get_by_role("tab", name="实时", exact=True).click()
-    expect(text).to_have_text(said)
-    page.locator("#live-again").click()
-    expect(page.locator("#live-status [role=progressbar]")).to_have_count(0)
-    expect(text).to_contain_text("kitchen light")
-    page.locator("#live [data-live=toggle]").click()
-    expect(page.locator("#live-again")).to_be_hidden()
-    expect(settled).to_contain_text("ten minutes")
-
-
-def test_a_page_that_is_loaded_again_is_as_it_was_and_begins_anew_in_another_tab_or_with_another_server(
-    open_page: OpenPage,
-) -> None:
-    page = open_page("train")
-    page.locator("#train-run_name input").fill("my-voice")
+    # What is at work begins again in the other language.
     show_tab(page, "playground")
-    take(page, "Kitchen light")
-    page.locator("#transcribe-start").click()
+    start, bar = page.locator("#transcribe-start"), page.locator("#transcribe-status .bar-text")
+    with studio_server.unhurried():
+        start.click()
+        expect(bar).to_be_visible()
+        page.get_by_role("button", name="English").click()
+        expect(page.get_by_role("tab", name="Transcribe").first).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#transcript textarea")).to_have_value(text)
     expect(page.locator("#transcript-downloads a")).to_have_count(5)
+    expect(page.locator("#transcribe-cancel")).to_be_disabled()
+
     page.locator("#transcript-segments [data-correct]").click()
     page.locator("#transcript-segments textarea.correction").first.fill("turn on the cellar light")
     show_tab(page, "train")
@@ -153,12 +127,18 @@ def test_a_page_that_is_loaded_again_is_as_it_was_and_begins_anew_in_another_tab
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("cellar.*ten minutes"))
     page.locator("#transcript-segments [data-correct]").click()
     expect(page.locator("#transcript-segments .said").first).to_contain_text("cellar")
-    page.reload()
-    expect(page.locator("#transcript-segments .said").first).to_contain_text("cellar")
-    expect(page.locator("#transcript-segments [data-correct]")).to_have_attribute("aria-pressed", "false")
     page.goto("about:blank")
     page.go_back()
     expect(page.locator("#transcript-segments .said").first).to_contain_text("cellar")
+    expect(page.locator("#transcript-segments [data-correct]")).to_have_attribute("aria-pressed", "false")
+
+    with studio_server.unhurried():
+        start.click()
+        expect(bar).to_be_visible()
+        page.reload()
+        expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
+        expect(page.locator("#transcribe-cancel")).to_be_disabled()
+        expect(bar).to_have_count(0)
 
     other = page.context.new_page()
     other.goto(f"{page.url}&per_device_train_batch_size=3&lora_r=4")
@@ -204,23 +184,32 @@ def test_a_page_that_is_loaded_again_is_as_it_was_and_begins_anew_in_another_tab
     expect(other.locator("#memory-verdict")).to_contain_text("放得下")
 
 
-def test_what_is_at_work_begins_again_in_the_other_language_and_not_when_the_page_is_loaded_again(
-    open_page: OpenPage,
-) -> None:
-    page = open_page("playground")
-    take(page, "Long")
-    start, bar = page.locator("#transcribe-start"), page.locator("#transcribe-status .bar-text")
-    start.click()
-    expect(bar).to_be_visible()
-    page.get_by_role("button", name="简体中文").click()
-    expect(page.get_by_role("tab", name="转写").first).to_have_attribute("aria-selected", "true")
-    expect(page.locator("#transcript-downloads a")).to_have_count(5)
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile(r"(\w+ ){60}"))
-    expect(page.locator("#transcribe-cancel")).to_be_disabled()
-
-    start.click()
-    expect(bar).to_be_visible()
+def test_what_was_said_is_there_when_the_page_comes_back_and_can_be_heard_again(open_page: OpenPage) -> None:
+    page = open_page("playground", hears=KITCHEN_LIGHT, again_and_again=True)
+    page.get_by_role("tab", name="Live", exact=True).click()
+    page.get_by_role("button", name="Start listening").click()
+    text, settled = page.locator("#live .live-text"), page.locator("#live [data-live=settled]")
+    expect(text).to_contain_text("kitchen")
     page.reload()
-    expect(page.locator("#transcribe-audio audio, #transcribe-audio #waveform").first).to_be_attached()
-    expect(page.locator("#transcribe-cancel")).to_be_disabled()
-    expect(bar).to_have_count(0)
+    expect(settled).to_contain_text("kitchen")
+    expect(page.locator("#live [data-live=toggle]")).to_have_text("Start listening")
+    expect(page.locator("#live-downloads a")).to_have_count(5)
+    expect(page.locator("#live-again")).to_be_visible()
+
+    page.get_by_role("button", name="Start listening").click()
+    expect(settled).to_contain_text("ten minutes")
+
+    in_chinese(page, "实时")  # while they speak: what was said until then is heard, and goes over
+    expect(text).to_contain_text("ten minutes")
+    expect(page.locator("#live-downloads a")).to_have_count(5)
+    expect(page.locator("#live [data-live=toggle]")).to_have_text("开始听")
+    said = text.inner_text()
+    page.get_by_role("tab", name="多个文件", exact=True).click()
+    page.get_by_role("tab", name="实时", exact=True).click()
+    expect(text).to_have_text(said)
+    page.locator("#live-again").click()
+    expect(page.locator("#live-status [role=progressbar]")).to_have_count(0)
+    expect(text).to_contain_text("kitchen light")
+    page.locator("#live [data-live=toggle]").click()
+    expect(page.locator("#live-again")).to_be_hidden()
+    expect(settled).to_contain_text("ten minutes")
