@@ -44,32 +44,7 @@ def is_in_view(place: Locator) -> None:
     )
 
 
-def test_what_is_looked_at_drawn_or_measured_is_brought_into_view_in_a_low_window(
-    open_page: OpenPage,
-) -> None:
-    page = open_page("memory")
-    page.set_viewport_size(LOW)
-    for start, shown in (("memory-trace", "memory-step"), ("memory-measure", "memory-measured")):
-        button = page.locator(f"#{start}")
-        button.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
-        let_go = held(page, "queue/join")
-        button.click()
-        page.wait_for_timeout(200)  # it is looked for by then, and a minute goes by
-        page.evaluate(LATER)
-        let_go()
-        is_in_view(page.locator(f"#{shown}"))
-    page.evaluate("document.getElementById('memory-measure-stop')?.click()")  # unless it has ended by itself
-    expect(page.locator("#memory-measure-stop")).to_be_hidden()
-
-    show_tab(page, "train")
-    check = page.locator("#data-check")
-    check.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
-    check.click()
-    expect(page.locator("#data-preview")).to_contain_text("112")
-    is_in_view(page.locator("#data-preview"))
-
-
-def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_hand(
+def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_hand_as_in_a_low_window(
     open_page: OpenPage,
 ) -> None:
     page = open_page("train")
@@ -120,6 +95,27 @@ def test_on_a_telephone_a_page_glides_to_what_was_asked_for_and_stops_under_a_ha
     details = page.locator("#models-details")
     expect(details).to_contain_text("openai/whisper-base")
     is_in_view(details)
+
+    page.set_viewport_size(LOW)
+    show_tab(page, "memory")
+    for start, shown in (("memory-trace", "memory-step"), ("memory-measure", "memory-measured")):
+        button = page.locator(f"#{start}")
+        button.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
+        let_go = held(page, "queue/join")
+        button.click()
+        page.wait_for_timeout(200)  # it is looked for by then, and a minute goes by
+        page.evaluate(LATER)
+        let_go()
+        is_in_view(page.locator(f"#{shown}"))
+    page.evaluate("document.getElementById('memory-measure-stop')?.click()")  # unless it has ended by itself
+    expect(page.locator("#memory-measure-stop")).to_be_hidden()
+
+    show_tab(page, "train")
+    check = page.locator("#data-check")
+    check.evaluate("one => one.scrollIntoView({block: 'end', behavior: 'instant'})")
+    check.click()
+    expect(page.locator("#data-preview")).to_contain_text("112")
+    is_in_view(page.locator("#data-preview"))
 
     show_tab(page, "evaluate")
     looks, unasked = page.evaluate(LOOKED_FOR)  # only a while can tell that nothing happens

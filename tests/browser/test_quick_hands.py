@@ -32,21 +32,32 @@ LATE_END = """() => {
 """The page reads later than it was written that the server has ended the stream of answers."""
 
 
-def test_what_is_asked_while_the_server_ends_the_stream_of_answers_is_answered(open_page: OpenPage) -> None:
-    page = open_page("playground")
-    page.add_init_script(f"({LATE_END})()")
-    page.reload()
-    page.wait_for_function("window.held")
-    with page.expect_response("**/queue/join*"):
-        page.get_by_role("button", name="Kitchen light", exact=True).click()
-    page.evaluate("new Promise((done) => setTimeout(done, 100))")  # until Gradio has taken in its number
-    page.evaluate("letGo()")
-    page.locator("#transcribe-start").click()
-    expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
+def test_what_is_asked_last_is_answered_says_so_at_once_and_waits_unless_it_is_cancelled_or_fails(
+    open_page: OpenPage,
+) -> None:
+    page = open_page("memory")
+    verdict = page.locator("#memory-verdict")
+    expect(verdict).to_contain_text("GiB")
+    expect(verdict).not_to_have_attribute("aria-busy", "true")
+    before = str(verdict.text_content())
+    let_go = held(page, "run/predict")
+    page.get_by_label("8 bits", exact=True).first.check()
+    expect(verdict).to_have_attribute("aria-busy", "true")
+    let_go()
+    expect(verdict).not_to_have_attribute("aria-busy", "true")
+    expect(verdict).not_to_have_text(before)
 
+    let_go = held(page, "run/predict", saying="transcribe")
+    page.get_by_label("Transcribe with it").check()
+    page.get_by_label("fp16", exact=True).first.check()
+    let_go()
+    command = page.locator("#memory-command textarea")
+    expect(command).to_have_value(re.compile("--use transcribe .*--precision fp16"))
+    expect(page.get_by_label("faster-whisper", exact=True).first).to_be_visible()
+    expect(page.get_by_label("fp16", exact=True).first).to_be_checked()
 
-def test_of_changes_that_come_together_the_last_alone_is_answered(open_page: OpenPage) -> None:
-    page = open_page("train")
+    # Of changes that come together, the last alone is answered.
+    show_tab(page, "train")
     expect(page.locator("#train-plan")).to_contain_text("Clips")
     changes = f"const changed = {LAST_OF_MANY}; const all = [changed(), changed(), changed()]"
     outcomes = "(await Promise.allSettled(all)).map(({status}) => status)"
@@ -60,11 +71,8 @@ def test_of_changes_that_come_together_the_last_alone_is_answered(open_page: Ope
     expect(page.locator("#train-plan")).to_contain_text(re.compile("Steps.*28"))
     assert any("/queue/join" in url for url in asked)
 
-
-def test_transcribe_waits_for_the_sample_clicked_last_unless_it_is_cancelled_or_its_sample_fails(
-    open_page: OpenPage,
-) -> None:
-    page = open_page("playground")
+    # Transcribe waits for the sample that was clicked last.
+    show_tab(page, "playground")
     # Busy for a while, so that what the first click asks for is asked, and fails, while the second one waits.
     page.evaluate("() => { window.requestIdleCallback = (done) => setTimeout(done, 1500); }")
     sample, start = (
@@ -73,9 +81,9 @@ def test_transcribe_waits_for_the_sample_clicked_last_unless_it_is_cancelled_or_
     )
     cancel, sound = page.locator("#transcribe-cancel"), page.locator("#transcribe-audio")
     number = "id => gradio_config.components.find((one) => one.props.elem_id === id).id"
-    asked = page.evaluate(number, sample.get_attribute("id"))
+    pressed = page.evaluate(number, sample.get_attribute("id"))
     for is_cancelled in (True, False):
-        let_go = held(page, "queue/join", f'"trigger_id":{asked},')
+        let_go = held(page, "queue/join", f'"trigger_id":{pressed},')
         sample.evaluate("(one, next) => { one.click(); next.click(); }", start.element_handle())
         expect(start).to_have_attribute("aria-busy", "true")
         if is_cancelled:
@@ -90,10 +98,21 @@ def test_transcribe_waits_for_the_sample_clicked_last_unless_it_is_cancelled_or_
         expect(sound.locator("#waveform")).to_have_count(0)
 
     let_go = held(page, "queue/join")
-    page.get_by_role("button", name="Silence", exact=True).click()
     sample.click()
+    page.get_by_role("button", name="Silence", exact=True).click()
     start.click()
     let_go()
+    expect(page.locator("#transcript-downloads a[download='silence.srt']")).to_be_attached()
+
+    # What is asked while the server ends the stream of answers is answered.
+    page.add_init_script(f"({LATE_END})()")
+    page.reload()
+    page.wait_for_function("window.held")
+    with page.expect_response("**/queue/join*"):
+        page.get_by_role("button", name="Kitchen light", exact=True).click()
+    page.evaluate("new Promise((done) => setTimeout(done, 100))")  # until Gradio has taken in its number
+    page.evaluate("letGo()")
+    page.locator("#transcribe-start").click()
     expect(page.locator("#transcript textarea")).to_have_value(re.compile("kitchen"))
 
 
@@ -189,28 +208,3 @@ def stop_what_was_started(page: Page, server: StudioProcess, ranks: list[int]) -
 def ranks_of_runs(server: StudioProcess) -> list[int]:
     configs = (server.home / "runs").glob("*/config.json")
     return sorted(json.loads(path.read_text())["lora_r"] for path in configs)
-
-
-def test_what_an_answer_will_change_says_so_at_once_and_keeps_what_was_chosen_before_it_arrived(
-    open_page: OpenPage,
-) -> None:
-    page = open_page("memory")
-    verdict = page.locator("#memory-verdict")
-    expect(verdict).to_contain_text("GiB")
-    expect(verdict).not_to_have_attribute("aria-busy", "true")
-    before = str(verdict.text_content())
-    let_go = held(page, "run/predict")
-    page.get_by_label("8 bits", exact=True).first.check()
-    expect(verdict).to_have_attribute("aria-busy", "true")
-    let_go()
-    expect(verdict).not_to_have_attribute("aria-busy", "true")
-    expect(verdict).not_to_have_text(before)
-
-    let_go = held(page, "run/predict", saying="transcribe")
-    page.get_by_label("Transcribe with it").check()
-    page.get_by_label("fp16", exact=True).first.check()
-    let_go()
-    command = page.locator("#memory-command textarea")
-    expect(command).to_have_value(re.compile("--use transcribe .*--precision fp16"))
-    expect(page.get_by_label("faster-whisper", exact=True).first).to_be_visible()
-    expect(page.get_by_label("fp16", exact=True).first).to_be_checked()

@@ -20,7 +20,7 @@ NUMBERS = (
 )
 
 
-def test_a_number_or_a_card_that_cannot_be_is_refused_at_its_field_and_in_the_verdict(
+def test_what_cannot_be_is_refused_at_its_field_at_its_button_and_in_the_verdict_and_in_no_other_tab(
     open_page: OpenPage,
 ) -> None:
     """Without the answer before. A card may be a size; a fit says when nothing fits."""
@@ -81,12 +81,8 @@ def test_a_number_or_a_card_that_cannot_be_is_refused_at_its_field_and_in_the_ve
     page.get_by_text("What guides say about memory, and what is true").click()
     expect(page.locator("#fit-more")).to_contain_text("16 bytes a parameter")
 
-
-def test_a_preview_an_evaluation_or_a_run_that_cannot_be_is_refused_in_its_place_and_in_no_other_tab(
-    open_page: OpenPage,
-) -> None:
-    """At its button, and at its field by the label."""
-    page = open_page("train")
+    # At its button, and at its field by the label.
+    show_tab(page, "train")
     page.locator("#train-train_data input, #train-train_data textarea").first.fill("nowhere.jsonl")
     page.keyboard.press("Tab")
     page.locator("#data-check").click()
