@@ -346,17 +346,43 @@ CANCELLED_AT_THE_THIRD = """() => {
 """Whoever looks from outside may come when it is done."""
 
 
-def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
-    open_page: OpenPage, demo_speech: Path, tmp_path: Path
+def test_videos_and_many_files_are_heard_what_is_neither_is_refused_and_a_missing_microphone_is_told(
+    open_page: OpenPage, run_studio: RunStudio, demo_speech: Path, tmp_path: Path
 ) -> None:
+    spoken = read_audio(demo_speech / "samples" / "kitchen-light.flac")
+    codecs = {"MP4": "aac", "mp4": "aac", "mkv": "aac", "mov": "aac", "webm": "libopus"}
+    dropped, *chosen = (
+        make_video(tmp_path / f"as-{ending}.{ending}", spoken, SAMPLING_RATE, codec)
+        for ending, codec in codecs.items()
+    )
+    page = open_page("playground")
+    field, neither = "#transcribe-audio .upload-container", page.locator("#transcribe-audio-neither")
+    text, files = page.locator("#transcript textarea"), page.locator("#transcript-downloads")
+    page.locator(field).wait_for()
+    expect(page.locator("#transcribe-model input")).to_have_value("Demo model")
+    content = base64.b64encode(dropped.read_bytes()).decode()
+    page.evaluate(DROP, [field, NOTES])
+    expect(neither).to_contain_text("That is neither sound nor video")
+    page.evaluate(DROP, [field, [dropped.name, "video/mp4", content]])
+    page.locator("#transcribe-start").click()
+    expect(text).to_have_value(re.compile("kitchen"))
+    expect(neither).to_be_hidden()
+    expect(page.get_by_test_id("toast-body")).to_have_count(0)
+
+    for film in chosen:
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Sound of a video …").first.click()
+        chooser.value.set_files(film)
+        page.locator("#transcribe-start").click()
+        expect(files.locator(f"a[download='{film.stem}.srt']")).to_be_attached()
+        expect(text).to_have_value(re.compile("kitchen"))
+    # Many are heard in turn, and one that cannot be used stops nothing.
     broken = tmp_path / "broken.wav"
     broken.write_text("no sound " * 100, encoding="utf-8")
     samples = demo_speech / "samples"
-    page = open_page("playground")
     page.get_by_role("tab", name="Many files", exact=True).click()
-    expect(page.locator("#transcribe-model input")).to_have_value("Demo model")
-    files = [samples / "kitchen-light.flac", broken, samples / "long.ogg", samples / "silence.flac"]
-    page.locator("#many-files input[type=file]").set_input_files(files)
+    four = [samples / "kitchen-light.flac", broken, samples / "long.ogg", samples / "silence.flac"]
+    page.locator("#many-files input[type=file]").set_input_files(four)
     expect(page.locator("#many-files button[aria-label='Upload file']")).to_be_visible()
     expect(page.locator("[aria-label^='common.']")).to_have_count(0)
     page.locator("#many-start").click()
@@ -376,44 +402,14 @@ def test_many_files_are_heard_in_turn_and_one_that_cannot_be_used_stops_nothing(
     expect(status).to_contain_text(re.compile("no recordings yet.*What is shown is from before", re.S))
     expect(rows.nth(0)).to_contain_text("kitchen light")
 
-
-def test_the_sound_of_a_video_is_transcribed_what_is_neither_is_refused_and_a_missing_microphone_is_told(
-    open_page: OpenPage, run_studio: RunStudio, demo_speech: Path, tmp_path: Path
-) -> None:
-    spoken = read_audio(demo_speech / "samples" / "kitchen-light.flac")
-    codecs = {"MP4": "aac", "mp4": "aac", "mkv": "aac", "mov": "aac", "webm": "libopus"}
-    dropped, *chosen = (
-        make_video(tmp_path / f"as-{ending}.{ending}", spoken, SAMPLING_RATE, codec)
-        for ending, codec in codecs.items()
-    )
-    page = open_page("playground", locale="zh-TW")
-    field, neither = "#transcribe-audio .upload-container", page.locator("#transcribe-audio-neither")
-    text, files = page.locator("#transcript textarea"), page.locator("#transcript-downloads")
-    page.locator(field).wait_for()
-    content = base64.b64encode(dropped.read_bytes()).decode()
-    page.evaluate(DROP, [field, NOTES])
-    expect(neither).to_contain_text("既不是音訊也不是影片")
-    page.evaluate(DROP, [field, [dropped.name, "video/mp4", content]])
-    page.locator("#transcribe-start").click()
-    expect(text).to_have_value(re.compile("kitchen"))
-    expect(neither).to_be_hidden()
-    expect(page.get_by_test_id("toast-body")).to_have_count(0)
-
-    for film in chosen:
-        with page.expect_file_chooser() as chooser:
-            page.get_by_role("button", name="影片裡的聲音…").first.click()
-        chooser.value.set_files(film)
-        page.locator("#transcribe-start").click()
-        expect(files.locator(f"a[download='{film.stem}.srt']")).to_be_attached()
-        expect(text).to_have_value(re.compile("kitchen"))
     missing = "Promise.reject(new DOMException('none', 'NotFoundError'))"
     page.evaluate(f"void (navigator.mediaDevices.getUserMedia = () => {missing})")
-    page.get_by_role("tab", name="即時", exact=True).click()
-    page.get_by_role("button", name="開始聆聽").click()
-    expect(page.locator("#live [data-live=status]")).to_contain_text("這裡沒有麥克風")
+    page.get_by_role("tab", name="Live", exact=True).click()
+    page.get_by_role("button", name="Start listening").click()
+    expect(page.locator("#live [data-live=status]")).to_contain_text("There is no microphone here")
     page.evaluate("void Object.defineProperty(window, 'isSecureContext', {value: false})")
     page.evaluate("void delete Crypto.prototype.randomUUID")  # nor is that there then
-    page.get_by_role("button", name="開始聆聽").click()
+    page.get_by_role("button", name="Start listening").click()
     expect(page.locator("#live [data-live=status]")).to_contain_text("http://localhost")
     heard = run_studio("transcribe", *chosen, "--model", "demo").stdout
     assert heard.count("turn on the kitchen light") == len(chosen)
