@@ -15,6 +15,7 @@ from studio.options.training import TrainingConfig
 from studio.runs.manager import JobManager, JobState
 from studio.settings import Settings
 from studio.training.events import read_events
+from studio.training.launch import WORKER
 from studio.training.run_dir import RunDir
 from tests.faults.test_workers import (
     NewStudio,
@@ -26,6 +27,7 @@ from tests.faults.test_workers import (
     until,
     wait_for,
 )
+from tests.studio_process import processes_that_name, words_of
 from tests.unit.training.attempts import quick
 
 __all__ = ["new_studio"]
@@ -58,11 +60,17 @@ def curve(run: RunDir) -> list[tuple[int, float]]:
     ]
 
 
-def processes_of(settings: Settings, run_id: str) -> list[psutil.Process]:
-    """The processes that train, by rank."""
-    launcher = psutil.Process(pid_of(settings, run_id))
-    ranks = {int(child.environ().get("RANK", -1)): child for child in launcher.children(recursive=True)}
-    return [ranks[rank] for rank in sorted(ranks) if rank >= 0]
+def processes_of(run: RunDir) -> list[psutil.Process]:
+    """The processes that train, in the order in which they were started, which is that of their ranks."""
+    found = [each for each in processes_that_name(str(run.path)) if WORKER in words_of(each)]
+    return sorted(found, key=lambda each: (each.create_time(), each.pid))
+
+
+def kill_second(settings: Settings, run: RunDir) -> None:
+    """Kills one of two processes; the other one and the launcher end with it."""
+    launcher, (first, second) = pid_of(settings, run.run_id), processes_of(run)
+    os.kill(second.pid, signal.SIGKILL)
+    assert has_ended(launcher) and has_ended(first.pid)
 
 
 def finished(jobs: JobManager, run_id: str) -> None:
@@ -101,10 +109,15 @@ def test_two_processes_learn_what_one_does_with_the_same_effective_batch(
 def test_two_processes_stop_in_the_same_step_and_die_together_and_go_on_with_less(
     settings: Settings, pair: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings, truly=1, later=1)
+    jobs = new_studio(settings, truly=1)
     config = TrainingConfig(**{**vars(pair), "max_steps": 16, "save_steps": 3, "eval_strategy": "no"})
     config = replace(config, per_device_train_batch_size=1)  # of which nothing is left to be halved
     run = RunDir(settings.runs / jobs.submit(config))
+    wait_for(jobs, run.run_id, lambda _: run.process.exists() and len(processes_of(run)) == 2)
+    kill_second(settings, run)
+    assert wait_for(jobs, run.run_id, until(JobState.INTERRUPTED)).can_resume
+
+    jobs.resume(run.run_id)
     wait_for(jobs, run.run_id, after_step(2))
     jobs.stop(run.run_id)
     stopped = wait_for(jobs, run.run_id, until(JobState.STOPPED))
@@ -114,12 +127,10 @@ def test_two_processes_stop_in_the_same_step_and_die_together_and_go_on_with_les
 
     jobs.resume(run.run_id)
     wait_for(jobs, run.run_id, after_step(stopped.step + 2))
-    launcher, (first, second) = pid_of(settings, run.run_id), processes_of(settings, run.run_id)
-    os.kill(second.pid, signal.SIGKILL)
+    kill_second(settings, run)
     broken = wait_for(jobs, run.run_id, in_attempt(2))
     assert broken.retries[0].changes == {"gradient_checkpointing": True}
     assert "was killed" in str(broken.retries[0].sentences()[0])
-    assert has_ended(launcher) and has_ended(first.pid)
     finished(jobs, run.run_id)
     unbroken = RunDir(settings.runs / jobs.submit(config))
     finished(jobs, unbroken.run_id)

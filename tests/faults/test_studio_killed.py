@@ -5,8 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 from gradio_client import Client
 
+from studio.files import read_json
+from studio.training.retry import last_known
+from studio.training.run_dir import RunDir
 from tests.studio_process import StudioProcess
 
 LONG = {
@@ -42,16 +46,26 @@ def test_a_run_outlives_studios_that_are_killed_or_end_in_order_and_the_next_one
     waiting_id = client.predict(config={**SHORT, **what}, api_name="/start_run")
     before = status_when(client, run_id, lambda status: status["step"] > 0)
     first.kill()
+    run = RunDir(first.home / "runs" / run_id)
+    while last_known(run)[1] <= before["step"]:
+        time.sleep(0.1)
 
+    worker = psutil.Process(read_json(run.process)["pid"])
+    worker.suspend()  # it has nothing to compute while a server starts
     second = start_studio()
     client = Client(second.url, verbose=False)
-    later = status_when(client, run_id, lambda status: status["step"] > before["step"])
+    then = status_when(client, run_id, lambda status: status["step"] > before["step"])
+    worker.resume()
+    later = status_when(client, run_id, lambda status: status["step"] > then["step"])
     assert later["state"] == "running"
+    worker.suspend()
     assert second.interrupt() == 0
     assert "Traceback" not in second.log()
 
     client = Client(start_studio().url, verbose=False)
-    status_when(client, run_id, lambda status: status["step"] > later["step"])
+    _, known = last_known(run)
+    worker.resume()
+    status_when(client, run_id, lambda status: status["step"] > known)
     assert client.predict(run_id=waiting_id, api_name="/run_status")["state"] == "queued"
 
     client.predict(run_id=run_id, api_name="/stop_run")

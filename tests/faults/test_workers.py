@@ -36,12 +36,12 @@ NewStudio = Callable[..., JobManager]
 def new_studio(popen: Popen) -> Iterator[NewStudio]:
     """Managers with their threads; closed after the test.
 
-    `truly` is how many of its first workers one starts, and `later` after how many; the others are forked.
+    `truly` is how many of its first workers one starts; the others are forked.
     """
     made: list[JobManager] = []
 
-    def make(settings: Settings, truly: int = 0, later: int = 0) -> JobManager:
-        ways = chain([popen] * later, [subprocess.Popen] * truly, repeat(popen))
+    def make(settings: Settings, truly: int = 0) -> JobManager:
+        ways = chain([subprocess.Popen] * truly, repeat(popen))
         registry = ModelRegistry(settings.models, demo=None, hf_cache=None)
         own = replace(settings, threads=1, popen=lambda *given, **named: next(ways)(*given, **named))
         manager = JobManager(own, registry)
@@ -117,7 +117,7 @@ def starts_of(settings: Settings, run_id: str) -> int:
 def test_a_killed_worker_is_followed_by_one_that_takes_less_and_the_queue_goes_on(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(settings, truly=1)
+    jobs = new_studio(settings)
     slow = replace(long_run, per_device_train_batch_size=1, gradient_accumulation_steps=3, max_steps=12)
     killed = jobs.submit(slow)
     following = jobs.submit(replace(long_run, max_steps=2))
@@ -161,10 +161,18 @@ def test_a_worker_killed_with_nothing_left_to_make_smaller_is_interrupted_and_th
     assert wait_for(jobs, following, until(JobState.FINISHED)).model_id
 
 
-def test_a_worker_without_memory_is_followed_by_one_with_half_the_batch_and_the_same_steps(
-    settings: Settings, micro_model: Path, tones: Path, new_studio: NewStudio
+def test_a_worker_has_the_memory_of_loaded_models_and_without_enough_one_with_half_the_batch_follows(
+    settings: Settings, micro_model: Path, tones: Path, popen: Popen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = new_studio(settings, truly=1)
+    """Nobody has to read what it says: it takes the same steps, and each learns from as many clips."""
+    monkeypatch.setenv("PYTHONVERBOSE", "1")  # the worker tells of each import: megabytes
+    ways = chain([subprocess.Popen], repeat(popen))
+    started = replace(settings, popen=lambda *given, **named: next(ways)(*given, **named))
+    services = Services.open(replace(started, threads=1, model_idle_seconds=600))
+    jobs = services.jobs
+    with services.engines.lease("demo") as engine:
+        weights = weakref.ref(engine._loaded)
+    assert weights() is not None
     run_id = jobs.submit(
         TrainingConfig(
             base_model=str(micro_model),
@@ -179,18 +187,27 @@ def test_a_worker_without_memory_is_followed_by_one_with_half_the_batch_and_the_
             replay_share=0.0,
         )
     )
-    wait_for(jobs, run_id, lambda status: status.phase == "evaluating")
-    worker = psutil.Process(pid_of(settings, run_id))
-    most = worker.memory_info().vms + 40 * 2**20  # enough to go on evaluating, not for eight clips at once
-    worker.rlimit(psutil.RLIMIT_AS, (most, most))
-    status = wait_for(jobs, run_id, until(JobState.FINISHED))
+    jobs.start()
+    try:
+        wait_for(jobs, run_id, until(JobState.STARTING))
+        assert weights() is None
+        monkeypatch.delenv("PYTHONVERBOSE")
+        wait_for(jobs, run_id, lambda status: status.phase == "evaluating")
+        worker = psutil.Process(pid_of(settings, run_id))
+        most = worker.memory_info().vms + 40 * 2**20  # enough to evaluate, not for eight at once
+        worker.rlimit(psutil.RLIMIT_AS, (most, most))
+        status = wait_for(jobs, run_id, until(JobState.FINISHED))
+    finally:
+        services.close()
     shortage = status.retries[0].shortage
     assert shortage.cause == "out_of_memory" and shortage.free_bytes
     assert status.retries[0].changes == {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
     assert status.max_steps == 4, "one step still learns from eight clips"
+    said = RunDir(settings.runs / run_id).log.read_text("utf-8", "replace")
+    assert len(said) > 10 * PIPE_BYTES, "more than a pipe holds that nobody reads"
     # Whoever asks first says it in its own words: torch's allocator or oneDNN.
     words = ("DefaultCPUAllocator: can't allocate memory", "could not create a primitive")
-    assert any(word in jobs.log_tail(run_id, 400) for word in words)
+    assert any(word in said for word in words)
 
 
 def test_on_a_full_disk_the_last_checkpoint_stays_and_the_run_resumes_after_room_was_made(
@@ -249,11 +266,16 @@ def test_a_worker_killed_in_the_middle_of_a_checkpoint_leaves_the_last_one(
     assert step_of(last_checkpoint(checkpoints)) > step_of(kept) + 1, "the torn one was written anew"
 
 
-def test_a_worker_that_does_not_stop_is_ended_after_the_grace_time(
+def test_a_worker_that_is_killed_at_its_start_is_resumed_and_ended_if_it_does_not_stop(
     settings: Settings, long_run: TrainingConfig, new_studio: NewStudio
 ) -> None:
-    jobs = new_studio(replace(settings, stop_grace_seconds=0.1), truly=1)
+    jobs = new_studio(replace(settings, stop_grace_seconds=0.1), truly=2)
     run_id = jobs.submit(long_run)
+    wait_for(jobs, run_id, lambda status: status.state is not JobState.QUEUED)
+    os.kill(pid_of(settings, run_id), signal.SIGKILL)
+    assert "killed" in str(wait_for(jobs, run_id, until(JobState.INTERRUPTED)).error), "long before a step"
+
+    jobs.resume(run_id)
     wait_for(jobs, run_id, lambda status: status.state is not JobState.QUEUED)
     pid = pid_of(settings, run_id)
     jobs.stop(run_id)
@@ -287,23 +309,3 @@ def test_a_run_that_cannot_be_fails_with_a_sentence_tells_no_secret_and_the_queu
     wait_for(jobs, following, until(JobState.FINISHED))
     left = [path for path in settings.home.rglob("*") if path.is_file()]
     assert len(left) > 10 and [path for path in left if b"never-told" in path.read_bytes()] == []
-
-
-def test_loaded_models_leave_memory_before_a_run_and_nobody_has_to_read_what_its_worker_says(
-    settings: Settings, long_run: TrainingConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONVERBOSE", "1")  # the worker tells of each import: megabytes
-    services = Services.open(replace(settings, threads=1, model_idle_seconds=600))
-    with services.engines.lease("demo") as engine:
-        weights = weakref.ref(engine._loaded)
-    assert weights() is not None
-    run_id = services.jobs.submit(replace(long_run, max_steps=1))
-    services.jobs.start()
-    try:
-        wait_for(services.jobs, run_id, until(JobState.STARTING))
-        assert weights() is None
-        wait_for(services.jobs, run_id, until(JobState.FINISHED))
-    finally:
-        services.close()
-    said = RunDir(settings.runs / run_id).log.stat().st_size
-    assert said > 10 * PIPE_BYTES, "more than a pipe holds that nobody reads"
