@@ -20,7 +20,7 @@ def test_a_few_mandarin_clips_teach_whisper_tiny_simplified_characters(
     done = run_studio(
         *("train", "--base_model", whisper_tiny, "--run_name", "mandarin", "--json"),
         *("--train_data", data / "train.jsonl", "--test_data", data / "test.jsonl", "--language", "zh"),
-        *("--max_train_samples", "8", "--max_eval_samples", "2", "--num_train_epochs", "1"),
+        *("--max_train_samples", "4", "--max_eval_samples", "1", "--num_train_epochs", "1"),
         *("--short_audio", "on", "--capability_check", "False", "--replay_share", "0"),  # the story has both
     )
     assert done.returncode == 0, done.stderr
@@ -30,12 +30,12 @@ def test_a_few_mandarin_clips_teach_whisper_tiny_simplified_characters(
 
     compared = run_studio(
         *("evaluate", "--models", f"{whisper_tiny},mandarin", "--data", data / "test.jsonl"),
-        *("--language", "zh", "--max_samples", "2", "--normalizer", "chinese", "--json"),
+        *("--language", "zh", "--max_samples", "1", "--normalizer", "chinese", "--json"),
     )
     assert compared.returncode == 0, compared.stderr
     base, adapter = json.loads(compared.stdout)["models"]
     assert base["normalizer"] == "chinese" and adapter["id"] == "mandarin"
-    assert adapter["n"] == base["n"] == 2
+    assert adapter["n"] == base["n"] == 1
 
 
 @pytest.mark.timeout(900)
