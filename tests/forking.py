@@ -53,10 +53,9 @@ READ_LATE = (
     *("ACCELERATE_", "TORCHELASTIC_", "TORCH_NCCL_", "TORCHINDUCTOR_CACHE_DIR"),
     *("NETWORK_NAMESPACE", "NCCL_SOCKET_", "GLOO_SOCKET_"),
     *("TEST_THREADS_FOLDER", "COLUMNS", "LINES"),
+    *("OAUTH_", "OPENID_", "SYSTEM"),
 )
 """Variables that libraries read as late as the studio does, or of which it does not depend."""
-READ_BY_THE_PAGE = ("OAUTH_", "OPENID_", "SYSTEM")
-"""What Gradio alone reads, when it is imported."""
 PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 STARTED_AS_EVER = "0"
 LOOKED_AT_SECONDS = 0.5
@@ -172,7 +171,7 @@ def main(address: str) -> None:
             pid, asking, born = running.pop(file)
             time.sleep(max(0.0, born + LOOKED_AT_SECONDS - time.monotonic()))
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            with suppress(BrokenPipeError):
+            with suppress(ConnectionError):  # who asked has ended
                 asking.send(str(code).encode())
             asking.close()
             os.close(file)
@@ -183,7 +182,8 @@ def main(address: str) -> None:
         if not message:
             asking.close()
         elif not can_fork(request := json.loads(message), before):
-            asking.send(STARTED_AS_EVER.encode())
+            with suppress(ConnectionError):
+                asking.send(STARTED_AS_EVER.encode())
             asking.close()
         elif pid := os.fork():
             file = os.pidfd_open(pid)
@@ -209,9 +209,7 @@ def can_fork(request: dict[str, Any], before: Mapping[str, str]) -> bool:
     asked = request["environ"]
     changed = {name for name in {*asked, *before} if asked.get(name) != before.get(name)}
     folders = [{*each.get("PYTHONPATH", "").split(os.pathsep)} - {"", str(ROOT)} for each in (asked, before)]
-    has_page = module in ("tests.forked_studio", "-c")
-    unread = READ_LATE if has_page else (*READ_LATE, *READ_BY_THE_PAGE)
-    if folders[0] != folders[1] or any(not name.startswith(unread) for name in changed):
+    if folders[0] != folders[1] or any(not name.startswith(READ_LATE) for name in changed):
         return False
     gc.disable()
     if "peft" in LIBRARIES[module]:
@@ -243,6 +241,8 @@ def become(asking: socket.socket, files: list[int], request: dict[str, Any], add
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environ"])
+    login = vars(sys.modules["gradio.oauth"]) if "gradio.oauth" in sys.modules else {}  # it read them before
+    login.update({name: os.environ.get(name) for name in login if name.startswith(("OAUTH_", "OPENID_"))})
     if listen := getattr(sys.modules.get("sitecustomize"), "listen", None):
         listen()  # it tells the tests that it is of where its threads are
     show_command(request["command"])

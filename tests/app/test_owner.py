@@ -231,15 +231,10 @@ def test_who_is_the_owner_is_said_where_one_logs_in(space: StudioProcess, provid
     assert not form_is_open(space, cookie_of(BROWSER.get(f"{space.url}/logout", headers=cookie_of(came))))
 
 
-def test_one_logs_in_at_hugging_face_and_nowhere_else(
-    space: StudioProcess, start_studio: Callable[..., StudioProcess]
-) -> None:
+def test_one_logs_in_at_hugging_face(space: StudioProcess) -> None:
     assert "Owner: log in" in BROWSER.get(f"{space.url}/").text
     left = BROWSER.get(f"{space.url}/login/callback?code=made-up&state=made-up").headers.get("set-cookie", "")
     assert runs_of(space, {"cookie": left.partition(";")[0]}) == []
-    nobody = {"OPENID_PROVIDER_URL": "http://127.0.0.1:9"}
-    played = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], **LOGIN, **nobody})
-    assert BROWSER.get(f"{played.url}/login/huggingface").status_code == 404
 
 
 def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does_and_the_owner_may(
@@ -290,7 +285,9 @@ def test_of_two_visitors_who_train_none_sees_or_stops_what_the_other_does_and_th
 def test_no_function_of_the_page_changes_or_tells_what_is_of_another_visitor_or_of_the_owner(
     start_studio: Callable[..., StudioProcess], demo_model: Path
 ) -> None:
-    space = start_studio(extra={"SPACE_ID": SPACE["SPACE_ID"], "STUDIO_ALLOW_TRAINING": "1"})
+    played = {"SPACE_ID": SPACE["SPACE_ID"], **LOGIN, "OPENID_PROVIDER_URL": "http://127.0.0.1:9"}
+    space = start_studio(extra={**played, "STUDIO_ALLOW_TRAINING": "1"})
+    assert BROWSER.get(f"{space.url}/login/huggingface").status_code == 404, "one logs in at Hugging Face"
     config = config_of(space)
     assert "files of up to 50 MB" in json.dumps(config) and "60 requests" in json.dumps(config)
     first, second = (visitor(space) for _ in range(2))

@@ -18,6 +18,7 @@ from gradio_client import Client, handle_file
 from gradio_client.exceptions import AppError
 
 from tests.conftest import RunStudio
+from tests.forking import Popen, forked_server
 from tests.studio_process import ROOT, StudioProcess
 
 MOST_BYTES = 400_000
@@ -60,12 +61,12 @@ def test_a_port_that_is_taken_is_refused_in_one_sentence(
 
 
 @pytest.fixture
-def without_port(environ: dict[str, str], tmp_path: Path) -> Iterator[Path]:
+def without_port(environ: dict[str, str], tmp_path: Path, popen: Popen) -> Iterator[Path]:
     """The output of a studio that was told no port."""
     log = tmp_path / "log"
     with log.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "app.py"],
+        process = popen(
+            forked_server(popen).get("command", [sys.executable, "app.py"]),
             cwd=ROOT,
             env={**environ, "STUDIO_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
@@ -208,9 +209,9 @@ def test_a_recording_that_cannot_be_used_is_a_sentence(client: Client, tmp_path:
 def test_a_run_started_through_the_api_makes_a_model_that_transcribes(
     client: Client, demo_speech: Path
 ) -> None:
-    config = {"base_model": "demo", "max_steps": 3, "eval_strategy": "no", "max_eval_samples": 2}
+    config = {"base_model": "demo", "max_steps": 1, "eval_strategy": "no", "max_eval_samples": 2}
     config |= {"run_name": "through-the-api", "replay_share": 0.0, "data_seed": 1}
-    config |= {"per_device_train_batch_size": 2}
+    config |= {"per_device_train_batch_size": 2, "capability_check": False}
     run_id = client.predict(config=config, api_name="/start_run")
     while (status := client.predict(run_id=run_id, api_name="/run_status"))["state"] != "finished":
         assert status["state"] not in ("failed", "interrupted", "stopped"), status["error"]
