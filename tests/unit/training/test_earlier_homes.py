@@ -11,6 +11,7 @@ from studio.options.arguments import read_config
 from studio.registry.store import ModelRegistry
 from studio.runs.manager import JobManager
 from studio.settings import DEMO_MODEL, Settings
+from studio.training.data import replay
 from studio.training.events import RunPhase
 from studio.training.run_dir import RunDir
 from studio.training.strength import strength_of
@@ -35,8 +36,15 @@ def is_training(events: list[Mapping[str, Any]]) -> bool:
     [(1, 1.0, 0.0, False), (3, 0.85, 0.125, False), (4, 0.85, 0.125, False), (5, 0.85, 0.0625, True)],
 )
 def test_a_home_of_an_earlier_version_opens_and_its_run_goes_on_with_its_own_recipe(
-    settings: Settings, read_by_base: Path, version: int, strength: float, rehearsed: float, is_varied: bool
+    settings: Settings,
+    read_by_base: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    strength: float,
+    rehearsed: float,
+    is_varied: bool,
 ) -> None:
+    monkeypatch.setattr(replay, "_MOST_WINDOWS", 2)
     for kept, place in (
         (HOMES / f"version-{version}", settings.home),
         (read_by_base, settings.cache / "replay"),
