@@ -1,10 +1,12 @@
 """What the packages of `report_to` have written, read back with their own readers."""
 
 import json
+import os
 import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from studio.runs import process
 from studio.runs.status import read_result
 from studio.training.record import evaluations
 from studio.training.run_dir import RunDir
+from tests.forking import Popen
 from tests.unit.training.attempts import Runs, losses
 
 PACKAGES = ("tensorboard", "wandb", "trackio")
@@ -76,18 +79,28 @@ def check_trackio(run: RunDir) -> None:
 
 
 def test_each_package_has_the_curves_beside_the_others_without_a_network_or_an_account(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    runs: Runs, popen: Popen, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Of one run in a real worker."""
+    """Of one run in a worker."""
     for package in PACKAGES:
         if find_spec(package) is None:
             pytest.skip(f"{package} is not installed: python3 tests/run.py installs it")
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    usual = {"HOME": os.environ["HOME"]}
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+
+    def start(words: list[str], *, env: dict[str, str], **how: Any) -> Any:
+        """Forked, it is told what they read before it imports them."""
+        own = {name: value for name, value in env.items() if name.startswith(("HOME", "TRACKIO_", "WANDB_"))}
+        line = f"import os, runpy, sys; os.environ.update({own!r}); sys.argv = {words[2:]!r}; "
+        line += f"runpy.run_module({words[2]!r}, run_name='__main__')"
+        others = {name: value for name, value in env.items() if name not in own}
+        return popen([words[0], "-c", line], env=others | usual, **how)
+
     (tmp_path / ".netrc").write_bytes("machine example.org login jos\u00e9 password x\n".encode("latin-1"))
     run = runs.new("reported", report_to=",".join(PACKAGES), project="my-speech", max_steps=3)
-    process.spawn(run, runs.settings).wait(timeout=300)
+    process.spawn(run, replace(runs.settings, popen=start)).wait(timeout=300)
     result = read_result(run)
     assert result is not None and result["state"] == "finished", run.log.read_text(encoding="utf-8")
     check_tensorboard(run)
