@@ -96,12 +96,15 @@ def test_for_a_visitor_of_a_space_nothing_is_set_aside(services: Services, data:
     assert list(services.settings.quarantine.iterdir()) == []
 
 
-def test_a_sample_is_transcribed_and_a_stop_leaves_it(services: Services, data: Path) -> None:
-    answer = check(CheckQuestion(str(data), base_model="demo", transcribe=3), services)
+def test_a_sample_is_transcribed_and_a_stop_leaves_it(
+    services: Services, data: Path, mute_model: Path
+) -> None:
+    mute = str(mute_model)
+    answer = check(CheckQuestion(str(data), base_model=mute, transcribe=3), services)
     assert len(answer.labels) == 3
     heard = []
     stopped = check(
-        CheckQuestion(str(data), base_model="demo", transcribe=-1),
+        CheckQuestion(str(data), base_model=mute, transcribe=-1),
         services,
         on_progress=lambda *step: heard.append(step),
         should_stop=lambda: any(step[0] == TRANSCRIBING for step in heard),
