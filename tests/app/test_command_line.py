@@ -56,10 +56,9 @@ def test_help_names_every_command_and_each_has_its_own(run_studio: RunStudio) ->
         assert helped.returncode == 0 and f"python -m studio {name}" in helped.stdout, helped.stderr
 
 
-ELSEWHERE = {"app", "demo", "transcribe", "doctor"}
+ELSEWHERE = {"app", "train", "demo", "transcribe", "doctor"}
 """Started as processes by tests of their own."""
 CHEAPEST = {
-    "train": (["--base_model", "demo", "--train_data", "demo", "--no_wait"], 0, "demo"),
     "models": (["list"], 0, "demo"),
     "runs": (["--json"], 0, "[]"),
     "export": (["demo", "--format", "merged"], 2, "only an adapter can be merged"),

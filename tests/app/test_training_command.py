@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -53,14 +54,14 @@ SECRETS = {
 
 @pytest.fixture
 def start_long_run(
-    environ: dict[str, str], studio_home: Path, micro_model: Path, tones: Path, tmp_path: Path, popen: Popen
-) -> Iterator[Callable[[], subprocess.Popen[str]]]:
-    """`train` at work, seen past its first step."""
+    environ: dict[str, str], studio_home: Path, micro_model: Path, tones: Path, tmp_path: Path
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """`train` at work, seen past its first step; with options of `command`."""
     started: list[subprocess.Popen[str]] = []
 
-    def start() -> subprocess.Popen[str]:
+    def start(**how: Any) -> subprocess.Popen[str]:
         what = ["train", "--base_model", str(micro_model), "--train_data", str(tones), *LONG]
-        started.append(command(what, {**environ, **SECRETS}, studio_home, tmp_path, **forked_server(popen)))
+        started.append(command(what, {**environ, **SECRETS}, studio_home, tmp_path, **how))
         events = studio_home / "runs"
         while not any('"kind": "step"' in path.read_text("utf-8") for path in events.glob("*/events.jsonl")):
             assert started[0].poll() is None, (tmp_path / "stderr").read_text("utf-8")
@@ -97,7 +98,7 @@ def test_the_tour_sizes_trains_and_listens(run_studio: RunStudio, monkeypatch: p
 
 
 def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
-    start_long_run: Callable[[], subprocess.Popen[str]], run_studio: RunStudio, tmp_path: Path
+    start_long_run: Callable[..., subprocess.Popen[str]], run_studio: RunStudio, tmp_path: Path
 ) -> None:
     long_run = start_long_run()
     long_run.send_signal(signal.SIGINT)
@@ -117,9 +118,9 @@ def test_ctrl_c_saves_a_checkpoint_and_resume_ends_the_run(
 
 
 def test_a_killed_worker_is_followed_by_one_that_takes_less_memory_and_no_secret_is_told(
-    start_long_run: Callable[[], subprocess.Popen[str]], studio_home: Path, tmp_path: Path
+    start_long_run: Callable[..., subprocess.Popen[str]], popen: Popen, studio_home: Path, tmp_path: Path
 ) -> None:
-    long_run = start_long_run()
+    long_run = start_long_run(**forked_server(popen))
     end_processes_of(studio_home)
     assert long_run.wait(240) == 0
     told = (tmp_path / "stderr").read_text("utf-8")
