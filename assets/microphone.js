@@ -132,6 +132,7 @@ async function start() {
   const nothing = {chunks: [], samples: 0, heard: 0, stopping: false, ended: false, left: false, hush: () => {}};
   leftIn = null;
   const own = session = {id: crypto.randomUUID(), ...nothing};
+  await window.studio.filled('live'); // with what was said before, which a tab that opens shows
   part('settled').textContent = part('tentative').textContent = '';
   try {
     await listen(own);

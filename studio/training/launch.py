@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from studio.errors import ConfigError, RunError, StudioError, in_brief
-from studio.files import write_json
+from studio.files import noted, write_json
 from studio.options.arguments import read_config
 from studio.options.training import TrainingConfig
 from studio.process_exit import leave
@@ -245,6 +245,8 @@ def _exit_code(error: Exception, run: RunDir) -> int:
     if isinstance(error, ChildFailedError):
         rank, failure = error.get_first_failure()
         log.info("Process %s failed first, with exit code %s.", rank, failure.exitcode)
+        if noted(run.result, "state") == "stopped" and not run.stop_request.exists():
+            run.result.unlink()  # by this launcher, which ends them all when one has failed
         code: int = failure.exitcode
         return 128 - code if code < 0 else code or 1
     return 0 if run.result.exists() else 1

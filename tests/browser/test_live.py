@@ -78,6 +78,14 @@ def test_words_stand_on_the_page_while_they_are_spoken_and_stop_closes_the_micro
         heard = re.search(r"Transcribed: (\d+) s", status.inner_text() or status.text_content() or "")
         assert heard and 6 <= int(heard[1]) <= said + 0.5
 
+    # Who speaks anew before the tab has shown what was said speaks anew.
+    let_go = held(page, "queue/join")
+    page.get_by_role("tab", name="Live", exact=True).click()
+    page.get_by_role("button", name="Start listening").click()
+    let_go()
+    expect(status).to_contain_text("Listening")
+    expect(live.locator("[data-live=toggle]")).to_have_text("Stop")
+
 
 def downloaded(page: Page) -> str:
     """The address of the JSON file, which has it all."""
