@@ -59,7 +59,7 @@ def test_who_is_not_answered_before_it_ends_is_told_to_come_again(
     key, port = "key-of-programs", free_port()
     url, long = f"http://127.0.0.1:{port}", tmp_path / "long.flac"
     clip, rate = soundfile.read(DEMO_SPEECH / "samples" / "long.ogg")
-    soundfile.write(long, np.tile(clip, int(900 * rate / len(clip))), rate)
+    soundfile.write(long, np.tile(clip, int(400 * rate / len(clip))), rate)
 
     def asks(stream: str) -> tuple[int, str]:
         """Status and body of a request whose recording takes longer than the server has."""
