@@ -132,10 +132,10 @@ async function start() {
   const nothing = {chunks: [], samples: 0, heard: 0, stopping: false, ended: false, left: false, hush: () => {}};
   leftIn = null;
   const own = session = {id: crypto.randomUUID(), ...nothing};
-  await window.studio.filled('live'); // with what was said before, which a tab that opens shows
-  part('settled').textContent = part('tentative').textContent = '';
   try {
-    await listen(own);
+    await window.studio.filled('live'); // with what was said before, which a tab that opens shows
+    part('settled').textContent = part('tentative').textContent = '';
+    if (!own.stopping) await listen(own);
   } catch (error) { say(own.stopping ? '' : reason(error)); close(own); return; }
   if (own.stopping) { say(''); close(own); return; }
   part('toggle').textContent = words('end');

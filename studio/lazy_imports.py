@@ -47,7 +47,8 @@ def transformers_library() -> Any:
 @cache
 def _import_less() -> None:
     """Patches transformers, which takes a twelfth of PEFT's import to read the source of its four hundred
-    models twice, once by the folder and once by a file in it, and to import scipy, which detects objects.
+    models twice, once by the folder and once by a file in it, and to import scipy for finding objects
+    in pictures.
     """
     utils: Any = sys.modules["transformers.utils"]
     files = utils.import_utils

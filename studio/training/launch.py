@@ -246,7 +246,7 @@ def _exit_code(error: Exception, run: RunDir) -> int:
         rank, failure = error.get_first_failure()
         log.info("Process %s failed first, with exit code %s.", rank, failure.exitcode)
         if noted(run.result, "state") == "stopped" and not run.stop_request.exists():
-            run.result.unlink()  # by this launcher, which ends them all when one has failed
+            run.result.unlink()  # the first process was ended because another failed
         code: int = failure.exitcode
         return 128 - code if code < 0 else code or 1
     return 0 if run.result.exists() else 1

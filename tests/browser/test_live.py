@@ -84,7 +84,22 @@ def test_words_stand_on_the_page_while_they_are_spoken_and_stop_closes_the_micro
     page.get_by_role("button", name="Start listening").click()
     let_go()
     expect(status).to_contain_text("Listening")
-    expect(live.locator("[data-live=toggle]")).to_have_text("Stop")
+    toggle = live.locator("[data-live=toggle]")
+    expect(toggle).to_have_text("Stop")
+    toggle.click()
+    expect(status).to_have_text(re.compile(r"Transcribed: \d+ s"))
+    page.get_by_role("tab", name="Many files", exact=True).click()
+
+    # Who takes that back meanwhile is not listened to.
+    let_go = held(page, "queue/join")
+    page.get_by_role("tab", name="Live", exact=True).click()
+    page.evaluate("window.track = null")
+    toggle.click()
+    toggle.click()
+    let_go()
+    expect(status).to_have_text("")
+    expect(toggle).to_have_text("Start listening")
+    assert page.evaluate("window.track") is None
 
 
 def downloaded(page: Page) -> str:
